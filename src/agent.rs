@@ -1,7 +1,8 @@
 //! The agents: `mcts`, `policy`, `value`, `human`, `diffusion` and `world`.
 //!
-//! [`AgentKind`] names and builds them. `mcts` and `world` are a [`Search`]; the other agents
-//! answer from evaluations alone, without a tree. `human` adds a short search at high levels.
+//! [`AgentKind`] names and builds the agents. `mcts` and `world` run a [`Search`]; the other agents
+//! answer from evaluations alone, without a tree, except that `human` adds a short search at high
+//! levels.
 
 mod diffusion;
 mod human;

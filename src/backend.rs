@@ -362,7 +362,7 @@ pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 /// # Ok::<(), tessera::backend::BackendError>(())
 /// ```
 pub trait Backend: Send + Sync {
-    /// Returns its name, inputs, outputs and recommended settings.
+    /// Returns the backend's name, inputs, outputs and recommended settings.
     fn properties(&self) -> &Properties;
 
     /// Replaces the contents of `out` with the evaluations of `batch`, in order.
@@ -394,12 +394,12 @@ pub trait Backend: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns its interface for imagination, if it has one.
+    /// Returns the backend's interface for imagination, if it has one.
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
         None
     }
 
-    /// Clears its evaluation cache, if it has one.
+    /// Clears the backend's evaluation cache, if it has one.
     fn forget(&self) {}
 }
 

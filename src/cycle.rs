@@ -10,7 +10,7 @@
 //!   played (MuZero Reanalyze, Schrittwieser et al. 2021).
 //! - The [learner](Learner) trains on a window of the newest rows, with a fixed number of steps per
 //!   generation, and publishes its averaged weights as the next network. It limits the average
-//! number of times that a row is used, and waits for new rows if necessary.
+//!   number of times that a row is used, and waits for new rows if necessary.
 //! - The optional [gate](Gate) rejects a network that loses a match against the last accepted one.
 //!
 //! A *row* is a position with its targets, as in KataGo.

@@ -89,8 +89,8 @@ pub fn read_text(path: &Path) -> Result<String, SuiteError> {
     })
 }
 
-/// Reads a whole text. The encoding of old suites is unknown and some end in control characters,
-/// but moves and FENs are ASCII, so nothing relevant is lost.
+/// Reads a whole text, replacing bytes that are not UTF-8. The encoding of old suites is unknown
+/// and some end in control characters, but moves and FENs are ASCII, so nothing relevant is lost.
 fn text_of(stream: impl Read) -> std::io::Result<String> {
     let bytes = packed::read_all(stream, LARGEST_TEXT)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -17,8 +17,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Keeps the program's small, long-lived allocations out of glibc's heap, where libtorch allocates
-/// activations of tens of megabytes. Mixing the two fragments the heap: a search with a network
-/// grew by hundreds of megabytes.
+/// activations of tens of megabytes. Mixing these fragments the heap: the memory of a search with a
+/// network grew by hundreds of megabytes.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let layer = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(has_colours())
-        // Internal errors would be printed to standard error, which panics if it is closed.
+        // Internal errors would be printed to standard error, and printing panics if it is closed.
         .log_internal_errors(false);
     tracing_subscriber::registry()
         .with(layer)

@@ -20,8 +20,8 @@ use shakmaty::{CastlingMode, EnPassantMode, Position};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Number of attempts to play random moves before a position is given up because nearly all
-/// attempts end the game.
+/// A position is given up after this many attempts to play random moves, because nearly all of them
+/// end the game.
 const ATTEMPTS: usize = 100;
 
 /// Why there is no opening.

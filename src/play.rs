@@ -1,4 +1,4 @@
-//! The agent interface: it takes a position and limits, and returns reports and a choice.
+//! The agent interface: an agent takes a position and limits, and returns reports and a choice.
 //!
 //! The UCI session, matches and measurements use only [`Agent`]. An agent runs on the caller's
 //! thread; other threads control it through [`Control`].
@@ -70,8 +70,8 @@ pub trait Agent: Send {
     /// Chooses a move for the side to move in `game`. The choice is empty if no
     /// legal move is allowed. The agent calls `report` on this thread while it thinks.
     ///
-    /// Returns soon after `control` signals a stop, but not before it if [`Limits::infinite`] or
-    /// [`Limits::ponder`] is set.
+    /// Returns soon after `control` signals a stop. If [`Limits::infinite`] or [`Limits::ponder`]
+    /// is set, it does not return earlier.
     ///
     /// # Errors
     /// [`AgentError`] if the network failed; the agent remains usable.

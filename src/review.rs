@@ -1,5 +1,5 @@
-//! Review of a player's own game: the mistakes, the moves that players of a rating choose instead,
-//! and reasons.
+//! Review of a player's own game: the mistakes, the moves that players of a given rating choose
+//! instead, and reasons.
 //!
 //! | part | contents |
 //! |---|---|
@@ -48,9 +48,9 @@ use crate::backend::{Backend, BackendError};
 use people::Shares;
 use shakmaty::Position;
 
-/// Asks which moves people play in each position of a game, except for those that `analysis`
-/// already covers: the shares of the move played and of the best move. `go_on` is called before
-/// each move and can stop the loop early.
+/// Asks the network what share of the players of each rating plays the move that was played, and
+/// what share plays the best move, in each position of a game that `analysis` does not cover yet.
+/// `go_on` is called before each move and can stop the loop early.
 ///
 /// # Errors
 /// [`BackendError`] if the network fails.

@@ -1,20 +1,21 @@
 //! PUCT: Monte-Carlo tree search guided by a backend's priors and values.
 //!
 //! Threads share one tree of atomics in a fixed-size slab. Each thread gathers a batch of leaves in
-//! descents that carry many visits at once, evaluates it without holding any lock, and backs the
-//! values up. Outcomes decided by the rules are proven up the tree, so a reported mate is a forced
-//! mate. Tablebase results are also proven up the tree, but are not reported as mates.
-//!
-//! Modules from the bottom up; each depends only on those above it:
+//! descents that carry many visits at once, evaluates the batch without holding any lock, and backs
+//! up the values. Outcomes decided by the rules are proofs and are propagated up the tree, so a
+//! reported mate is always a forced mate. Tablebase results are propagated in the same way, but are
+//! not reported as mates.
 //!
 //! Modules are listed from the bottom up; each depends only on those above it:
+//!
 //! | part | contents |
-//! | `sync`, `numeric` | the synchronisation primitives, replaceable by loom in tests; logarithms that are identical on every machine |
+//! |---|---|
+//! | `sync`, `numeric` | synchronisation primitives, which tests replace with loom's; exponentials and logarithms that return the same bits on every machine |
 //! | `wdl` | rescales win/draw/loss for the players' ratings |
 //! | `parameters` | the search parameters |
-//! | `tree` | memory, positions, the moves between them, their values and order of selection, eviction |
+//! | `tree` | the tree: its memory, positions, moves and values, the moves' order of preference, eviction |
 //! | `prove` | proofs of forced mates |
-//! | `mates` | the mate prover that runs alongside the tree: its requests and results |
+//! | `mates` | mate searches outside the tree, at the root and at leaves |
 //! | `memory` | per-node memory of a search in imagination |
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
 //! | `clock` | evaluation latency and time management |
@@ -88,10 +89,10 @@ use wdl::rescaling::Rescaling;
 /// The maximum number of leaves that a thread gathers before evaluating them.
 const MAX_BATCH: usize = 1024;
 
-/// In a search in imagination, the tree gets the memory divided by this.
+/// In a search in imagination, the tree gets 1/`TREE_SHARE` of the memory.
 const TREE_SHARE: usize = 64;
 
-/// The mate prover gets the memory divided by this, …
+/// The mate prover gets 1/`PROVER_SHARE` of the memory, …
 const PROVER_SHARE: usize = 16;
 /// … but at least this many bytes.
 const LEAST_PROVER: usize = 1 << 18;
@@ -127,7 +128,7 @@ pub struct Search {
     helpers: Option<Helpers>,
     latency: Latency,
     mates: Option<Mutex<MateSearch>>,
-    /// Set for a search in imagination.
+    /// `Some` for a search in imagination.
     dream: Option<Dream>,
 }
 
@@ -136,7 +137,7 @@ struct Dream {
     options: WorldOptions,
     imagination: Option<Arc<dyn Imagination>>,
     memory: Memory,
-    /// The number of searches, and of those whose chosen move was illegal.
+    /// The number of searches so far. `illegal` counts those whose chosen move was illegal.
     searches: u64,
     illegal: u64,
 }
@@ -197,8 +198,8 @@ impl Search {
         }
     }
 
-    /// Sets the parameters. The tree is kept unless the new parameters would have grown it
-    /// differently or in a different amount of memory.
+    /// Sets the parameters. Keeps the tree unless the new parameters would have grown a different
+    /// tree or use a different amount of memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
         if let Some(dream) = &self.dream {
             *self = Search::in_imagination(Arc::clone(&self.backend), parameters, &dream.options);
@@ -259,7 +260,7 @@ impl Search {
     #[must_use]
     pub fn outline(&self, limits: OutlineLimits) -> Outline {
         let game = self.root_history.game();
-        // Below the root, the edges are the imagination's and need not be legal moves.
+        // In imagination, edges below the root need not be legal moves.
         let game = game.filter(|_| self.dream.is_none());
         game.map_or_else(Outline::default, |game| {
             Outline::of(&self.tree, self.tree.root(), game, limits)
@@ -269,8 +270,8 @@ impl Search {
     /// Searches `game` within `limits`, with the guarantees of [`crate::play::Agent::choose`].
     ///
     /// # Errors
-    /// [`BackendError`] if an evaluation failed; the tree is then as it was before that batch,
-    /// and the last report covers it.
+    /// [`BackendError`] if an evaluation failed; the tree is then as it was before that batch, and
+    /// the last report describes that state.
     ///
     /// # Panics
     /// If the backend or `tell` panics on any thread. The last report contains the results so far;
@@ -308,7 +309,8 @@ impl Search {
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
         debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
-        // Concurrent threads may each have missed the others' last visits.
+        // Threads that finished at the same time may each have missed the others' last visits when
+        // they updated the root's value.
         shared.tree.refresh(shared.tree.root());
         let (report, statistics) = report::report(&shared);
         if !broke_off || report.nodes > 0 {
@@ -339,7 +341,7 @@ impl Search {
         })
     }
 
-    /// Returns the moves to search, and the tablebases' result for them.
+    /// Returns the root moves to search and, if the tablebases know the position, their results.
     fn candidates(
         &self,
         game: &Game,
@@ -359,8 +361,8 @@ impl Search {
         Ok((moves, known))
     }
 
-    /// Prepares the tree and the mate prover for the game's position, where `moves` are searched.
-    /// Returns the previous search's value of the position if it searched the same game.
+    /// Prepares the tree and the mate prover to search `moves` in the game's position. Returns the
+    /// value of the previous search's best move if that search was in this game.
     fn prepare(&mut self, game: &Game, limits: &Limits, moves: &MoveList) -> Option<f64> {
         let restricted = moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;
@@ -392,7 +394,7 @@ impl Search {
         }
     }
 
-    /// Keeps as many moves as a node can have, preferring those with the highest priors;
+    /// Drops moves beyond the number that a node can have, keeping those with the highest priors;
     /// constructed positions have up to 270 moves.
     fn keep_likeliest(&self, game: &Game, moves: &mut MoveList) -> Result<(), BackendError> {
         let mut batch = Batch::default();
@@ -419,11 +421,11 @@ impl Search {
         self.value.filter(|_| plies.is_multiple_of(2))
     }
 
-    /// Moves the root to the game's position, keeping the known subtree. If the search is
-    /// restricted, only `search_moves` are searched.
+    /// Moves the root to the game's position and keeps the subtree of that position, if there is
+    /// one. `search_moves` is empty unless the search is restricted to these moves.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         let found = match self.dream {
-            // The real position replaces the imagined one.
+            // Imagination starts again from the actual position.
             Some(_) => None,
             None => self.root_history.find_root(&self.tree, game, search_moves),
         };
@@ -458,7 +460,7 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
-        // In a timed game, every visit is spent on choosing the move.
+        // In a timed game, visits are spent only on choosing the move, not on further lines.
         let lines = match limits.time {
             Some(_) => 1,
             None => self.parameters.multi_pv.clamp(1, root_moves.len().max(1)),
@@ -511,7 +513,7 @@ impl Search {
         }
     }
 
-    /// Returns the move that Gumbel selection chooses.
+    /// Returns the move to play according to Gumbel selection.
     fn selected(
         &self,
         gumbel: &Gumbel,
@@ -530,7 +532,7 @@ impl Search {
                 .any(|of| Some(&of.mv) == mv && of.is_lost())
         };
         for contender in &mut contenders {
-            // A proof from outside the tree may have arrived too late to be applied to it.
+            // A proof from outside the tree may have arrived too late to be entered in the tree.
             contender.lost |= lost(moves.get(usize::from(contender.number)));
         }
         let own = -self.tree.block(header).own().q as f32;
@@ -538,8 +540,8 @@ impl Search {
         moves.get(usize::from(contenders[choice].number)).copied()
     }
 
-    /// Returns the move to play and the expected reply: the best move or, at a temperature, a move
-    /// sampled by visits from those not proven to lose.
+    /// Returns the move to play and the expected reply. The move is the best one or, at a positive
+    /// temperature, is sampled by visits from those not proven to lose.
     fn best_move(
         &self,
         game: &Game,

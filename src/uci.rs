@@ -1,5 +1,5 @@
-//! The protocol between the engine and chess programs: parsing, the option table, the session, and
-//! info lines.
+//! UCI, the protocol between the engine and chess programs: parsing, the option table, the session,
+//! and info lines.
 //!
 //! One thread reads the input and another executes it; a third, the worker, loads networks and
 //! searches; a fourth writes the output, so that commands from a client that does not read are
@@ -23,8 +23,8 @@
 //! played; before every such move, an `info string` that begins with `WARNING` reports the problem.
 //! `go perft` ends with only `Nodes searched`, as in Stockfish.
 //!
-//! Errors in a command are reported in an `info string`, and earlier settings are kept: the
-//! position and each option. An unreadable limit of `go` is ignored; if no other limit remains, the
+//! Errors in a command are reported in an `info string`, and the position and the options keep
+//! their earlier values. An unreadable limit of `go` is ignored; if no other limit remains, the
 //! engine answers immediately.
 
 mod display;
@@ -60,7 +60,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// This should be the last call in a process. If a search does not stop within a second (one
 /// evaluation may take longer on a slow device), or a network is still loading after ten seconds,
 /// this function ends the process, successfully, instead of returning. Unless `input` has ended,
-/// its reader thread keeps waiting for it.
+/// the thread that reads it keeps waiting for the next line.
 ///
 /// # Errors
 /// If the input or the output fails, or a thread cannot be started.

@@ -167,7 +167,7 @@ mod tests {
     use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
 
-    /// Always imagines the same given game.
+    /// Always imagines one given game.
     struct Prophet {
         properties: Random,
         moves: Vec<(u16, f32)>,

@@ -1,11 +1,11 @@
 //! An opponent that plays like people with a given rating.
 //!
-//! It samples its move from a network's policy: a network trained on human games (ours with
-//! ratings, Maia-3, a Maia network) predicts the probability with which people play each move. The
-//! players' ratings are those of the game ([`crate::chess::Game::ratings`]). Below 1200, where the
-//! network hardly distinguishes between players, moves are sampled at a higher temperature (see
-//! [`beginners`]). Above the rating at which the policy alone suffices, a short search adds
-//! strength (see [`effort`]).
+//! It samples its move from a network's policy: a network trained on human games (one of ours that
+//! reads ratings, Maia-3 or a Maia network) predicts the probability with which people play each
+//! move. The players' ratings are those of the game ([`crate::chess::Game::ratings`]). Below 1200,
+//! where the network hardly distinguishes between players, moves are sampled at a higher
+//! temperature (see [`beginners`]). Above the rating at which the policy alone suffices, a short
+//! search adds strength (see [`effort`]).
 
 mod beginners;
 mod effort;
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 
 /// The lowest rating offered, which is that of the weakest players in the training games.
 pub const LOWEST_RATING: u16 = 600;
-/// The highest rating offered: the last level to win its match against the level 200 points below
-/// (`bench/people.md`).
+/// The highest rating offered, which is the highest level that won its match against the level
+/// rated 200 points lower (`bench/people.md`).
 pub const HIGHEST_RATING: u16 = 2400;
 
 /// The agent `human`.
@@ -82,12 +82,12 @@ impl HumanAgent {
                 &effort::parameters(&self.options.search),
             )
         });
-        // Makes a level play the same after every opening.
+        // An old tree would make a level's strength depend on the preceding moves.
         search.clear();
         let limits = effort.limits(&question.limits);
         let mut choice = search.run(question.game, &limits, control, &mut |_| {})?;
-        // The tree rounds priors and stores none below 2⁻¹³, so a move that nobody plays would be
-        // sampled once every few games.
+        // The tree rounds priors and stores none below 2⁻¹³, so with the tree's priors, a move that
+        // nobody plays would be sampled once every few games.
         let evaluated = evaluate_games(&*self.backend, [question.game])?;
         // An unvisited move gets the position's own value.
         for value in evaluated.iter().map(|evaluated| evaluated.value) {

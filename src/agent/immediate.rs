@@ -46,7 +46,7 @@ impl ImmediateAgent {
 }
 
 impl<'a> Candidates<'a> {
-    /// Returns the moves to choose from, and the tablebases' result for them.
+    /// Returns the moves to choose from and, if the tablebases know the position, their results.
     fn of(options: &Options, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
         let game = question.game;
         let mut moves = question.moves();
@@ -58,7 +58,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Chooses moves with an [`Answer`], in positions where there are any; tablebases take precedence.
+/// Chooses moves with an [`Answer`] in positions that have moves to choose from; tablebases take
+/// precedence.
 pub(super) fn choose_by(
     options: &Options,
     questions: &[Question<'_>],

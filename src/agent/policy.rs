@@ -63,8 +63,8 @@ pub(super) fn of_candidates(position: &Candidates<'_>, evaluated: &Evaluated) ->
     (candidates.collect(), evaluated.value)
 }
 
-/// Ranks the moves by prior and chooses the likeliest. Only that move is a line, with the
-/// position's value, because no move has been evaluated.
+/// Ranks the moves by prior and chooses the likeliest. Only that move is reported as a line, with
+/// the position's value, because no move has been evaluated.
 pub(super) fn lay_out(value: Value, priors: Priors) -> Choice {
     let mut statistics: Vec<_> = priors
         .into_iter()

@@ -47,7 +47,7 @@ struct CachedEvaluation {
 /// The result of looking up a position.
 enum Lookup {
     Hit(Arc<CachedEvaluation>),
-    /// Its index in the batch that the inner backend evaluates.
+    /// The position's index in the batch that the inner backend evaluates.
     Miss(usize),
 }
 
@@ -225,9 +225,9 @@ impl Shard {
 }
 
 /// Memory that an evaluation takes in addition to its logits, in bytes: the struct with its two
-/// counts, the allocator's two headers, its key in the queue, and its slot in the map. The map and
-/// the queue double when full, so there may be one empty slot per used slot. Maps also keep an
-/// eighth of their slots empty.
+/// reference counts, the allocator's two headers, its key in the queue, and its slot in the map.
+/// The map and the queue double when full, so there may be one empty slot per used slot. Maps also
+/// keep an eighth of their slots empty.
 const OVERHEAD: usize = size_of::<CachedEvaluation>()
     + 2 * size_of::<usize>()
     + 2 * 16

@@ -4,8 +4,8 @@ use super::{BackendError, Value};
 use crate::encode::Input;
 use std::sync::Arc;
 
-/// An imagined board, with the keys and values that attention over time needs from its step. Only
-/// the network that wrote the bytes can interpret them.
+/// An imagined board, with the attention keys and values of the step that produced it, which later
+/// steps need. Only the network that wrote the bytes can interpret them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImaginedBoard {
     bytes: Box<[u8]>,
@@ -20,13 +20,13 @@ impl ImaginedBoard {
         ImaginedBoard { bytes, has_step }
     }
 
-    /// Returns its bytes.
+    /// Returns the board's bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns whether a step produced it.
+    /// Returns whether a step produced the board.
     #[must_use]
     pub fn has_step(&self) -> bool {
         self.has_step
@@ -45,9 +45,9 @@ pub enum Scene {
     },
     /// The position after a move.
     After {
-        /// The board before it.
+        /// The board before the move.
         from: Arc<ImaginedBoard>,
-        /// The boards that the step attends to: this one and its predecessors, latest first.
+        /// The boards that the step attends to: `from` and its predecessors, latest first.
         path: Vec<Arc<ImaginedBoard>>,
         /// The move, as a policy index.
         mv: u16,
@@ -57,9 +57,9 @@ pub enum Scene {
 /// A network's prediction for a scene. Move logits take the probability of legality into account.
 #[derive(Clone, Debug)]
 pub struct Imagined {
-    /// The board.
+    /// The imagined board.
     pub board: Arc<ImaginedBoard>,
-    /// Its value for the side to move.
+    /// The board's value for the side to move.
     pub value: Value,
     /// Probability that the game is over.
     pub ended: f32,

@@ -1,8 +1,8 @@
 //! Network metadata: the contract between the trainer that writes a network file and the engine
 //! that reads it.
 //!
-//! A network is one TorchScript file. A separate record in its archive contains this structure as
-//! JSON, so it can be read before any code in the file runs. The `meta()` method returns the same
+//! A network is one TorchScript file. A separate record in its archive contains the [`Metadata`] as
+//! JSON, which can be read before any code in the file runs. The `meta()` method returns the same
 //! text. Version 1 files have only `meta()`.
 
 mod tensors;

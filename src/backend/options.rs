@@ -25,10 +25,11 @@ pub enum CodePolicy {
     Checked,
     /// All code in the file runs, with this program's permissions.
     Allowed,
-    /// No code in the file runs. On every device, known families run their own code in few launches
-    /// and copies, which no GPU has run yet: for measurements.
+    /// For measurements: no code in the file runs. On every device, known families run the engine's
+    /// own code, with few launches and copies; no GPU has run this code yet.
     Ignored,
-    /// The file's code runs on every device, if checked, with few copies: for measurements.
+    /// For measurements: the file's code runs on every device, if it passes the check, with few
+    /// copies.
     Preferred,
 }
 
@@ -62,10 +63,10 @@ impl CodeArguments {
 /// The networks that can be built into the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BuiltIn {
-    /// The network that nets/default names, the engine's own play.
+    /// The network that nets/default names, with which the engine itself plays.
     #[default]
     Main,
-    /// nets/tessera-human.pt: human play, by rating.
+    /// nets/tessera-human.pt, which plays like people of a given rating.
     Human,
 }
 

@@ -36,7 +36,7 @@ impl Backend for Random {
         for (index, key) in batch.keys().iter().enumerate() {
             let state = mix(key ^ self.seed);
             // Take the mean of two uniform numbers, so that clear-cut positions are rarer than even
-            // ones. The draw probability is a share of what remains.
+            // ones. The draw probability is a share of 1 − |q|.
             let q = (signed(state) + signed(mix(state))) / 2.0;
             let value = Value {
                 q,

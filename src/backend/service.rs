@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Evaluates other threads' requests on its own threads. Requests that arrive while one batch is
-/// being computed form the next batch, which keeps devices busy that are fast only on large
-/// batches. With several backends, any idle backend takes the next batch.
+/// being computed form the next batch, which saturates devices that are fast only on large batches.
+/// With several backends, any idle backend takes the next batch.
 pub struct Service {
-    properties: Properties,
     /// The properties of the first backend.
+    properties: Properties,
     imagination: Option<Arc<dyn Imagination>>,
     /// `None` only while the service is being dropped.
     requests: Option<Sender<Request>>,

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// Number of folders above the program to search for `nets`. Release archives have it next to the
-/// program; a checkout has it above `target/release` or `target/debug/deps`.
+/// Number of folders above the program to search for `nets`. In release archives, `nets` is next to
+/// the program; in a checkout, it is above `target/release` or `target/debug/deps`.
 const ABOVE: usize = 4;
 const FOLDER: &str = "nets";
 const ENDING: &str = "pt";

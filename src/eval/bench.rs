@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// The mean leaf depth to which the positions are searched for the signature.
 pub const SIGNATURE_DEPTH: u32 = 4;
 
-/// The number of nodes that [`POSITIONS`] take to that depth on the random backend with one thread.
-/// It changes only if the search does.
+/// The number of nodes in searches of [`POSITIONS`] to [`SIGNATURE_DEPTH`], on the random backend
+/// with one thread. It changes only if the search does.
 pub const SIGNATURE: u64 = 343_091;
 
 /// The positions: openings, middlegames, endgames.

@@ -1,4 +1,5 @@
-//! The accuracy of predicted futures: decoded futures are compared with an engine's, ply by ply.
+//! The accuracy of predicted futures: decoded futures are compared with an engine's lines, ply by
+//! ply.
 
 use crate::backend::PredictedFuture;
 use crate::data::examples::{Columns, Future, HorizonColumns, PositionColumns};
@@ -25,25 +26,26 @@ pub struct FutureAccuracy {
 /// Counts for one ply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PlyCounts {
-    /// Boards that an engine predicted.
+    /// Boards in the engine's lines.
     pub boards: u32,
     /// Boards imagined correctly, to the last square.
     pub exact: u32,
-    /// Correct squares on these boards.
+    /// Correct squares on the imagined boards.
     pub squares: u32,
     /// Squares that would be correct in a copy of the current board.
     pub copied: u32,
-    /// Squares on these boards that differ from the current board.
+    /// Squares on the engine's boards that differ from the current board.
     pub changed: u32,
-    /// The correct ones among the squares that differ.
+    /// The squares, among those, that were imagined correctly.
     pub changed_right: u32,
-    /// Moves to this board that an engine predicted; the first move is taken from the policy.
+    /// Moves to this board in the engine's lines; the network's first move is taken from the
+    /// policy.
     pub moves: u32,
     /// The moves that were imagined correctly.
     pub moves_right: u32,
     /// Positions in which all moves so far are legal and another move can follow.
     pub lines: u32,
-    /// The positions, among those, in which this move is legal too.
+    /// The positions, among those in `lines`, in which this move is legal too.
     pub legal: u32,
     /// Moves imagined on imagined boards.
     pub imagined: u32,
@@ -63,8 +65,8 @@ impl FutureAccuracy {
         }
     }
 
-    /// Adds positions that the network decodes in this many steps. `policy` is the index of its
-    /// policy output.
+    /// Evaluates positions with a network, decodes their futures in this many steps, and adds the
+    /// results to the counts. `policy` is the index of the network's policy output.
     ///
     /// # Errors
     /// [`TorchError`] if the positions cannot be evaluated.
@@ -103,7 +105,7 @@ impl FutureAccuracy {
         Ok(())
     }
 
-    /// Adds a position's imagined future.
+    /// Adds a position's imagined future to the counts.
     fn judge(&mut self, input: &Input, future: &Future, predicted: &PredictedFuture, chosen: u16) {
         let present = Squares::of_planes(input.words());
         let seen = [present, present.reversed()];
@@ -183,8 +185,8 @@ fn after(position: &Chess, mv: shakmaty::Move) -> Chess {
     position
 }
 
-/// Returns the position of an imagined board, if a game can be played from it. It has the root's
-/// castling rights, as far as the board allows them.
+/// Returns the position of an imagined board, if a game can be played from it. The position has the
+/// root's castling rights, as far as the board allows them.
 fn imagined_position(squares: &Squares, turn: Color, root: &Chess) -> Option<Chess> {
     let mut setup = root.to_setup(EnPassantMode::Legal);
     setup.board = squares.board(turn);
@@ -260,14 +262,14 @@ mod tests {
 
     #[test]
     fn other_lines_are_judged_by_the_rules() {
-        // Black's reply is predicted on a board on which White has played another move.
+        // Black's reply is predicted on an imagined board on which White has played another move.
         let real = plies("e2e4 e7e5");
         let line = plies("d2d4 d7d5 c1f4");
         let found = judge("e2e4 e7e5", &predicted(&line), real[0].played);
         assert_eq!((found[0].exact, found[0].changed_right), (0, 0));
         assert_eq!((found[0].imagined_legal, found[0].consistent), (1, 0));
-        // The reply is legal, but its successor is not legal after 1. e4; on the imagined board it
-        // is.
+        // The reply is legal. The move after it is illegal after 1. e4, but legal on the imagined
+        // board.
         assert_eq!(
             (found[1].lines, found[1].legal, found[1].moves_right),
             (1, 1, 0)

@@ -9,8 +9,8 @@ use std::path::Path;
 /// Number of bytes in which to look for the first line.
 const START: usize = 4096;
 
-/// Reads positions from a file that may be compressed with gzip or zstd: those of puzzles (CSV in
-/// Lichess's format) in which a move is required, or those of lines of FEN or EPD. Also returns the
+/// Reads positions from a file that may be compressed with gzip or zstd: the positions to solve in
+/// puzzles (CSV in Lichess's format), or the positions on lines of FEN or EPD. Also returns the
 /// errors of unusable rows and lines.
 ///
 /// # Errors

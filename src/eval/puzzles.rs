@@ -132,7 +132,7 @@ impl Half {
 
 /// Reads puzzles from a CSV file, plain or compressed with gzip or zstd. It must have the columns
 /// `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order, and may have others. Also returns the
-/// rows that were skipped because one of these is empty.
+/// rows that were skipped because one of these columns is empty.
 ///
 /// # Errors
 /// [`SuiteError`] with the file and line of the first damaged row, or if there are no puzzles.

@@ -23,8 +23,8 @@ const LONGEST_PLAYOUT: usize = 120;
 /// and warm it up.
 const WARM_UP: usize = 3;
 
-/// Returns positions from random playouts, always the same ones, with all legal moves. `encoder`
-/// has the same meaning as in [`Batch::push`].
+/// Returns positions from random playouts, with all legal moves; the positions are the same at
+/// every call. `encoder` has the same meaning as in [`Batch::push`].
 ///
 /// # Errors
 /// [`BackendError::Unencodable`] if the network can only read shorter games.

@@ -30,8 +30,8 @@ pub struct BookOptions {
     /// positive.
     #[serde(default = "one")]
     pub share: f64,
-    /// Range, with both ends included, from which the ply is sampled at which each game in PGN is
-    /// cut. `None` plays all of its moves.
+    /// The range of plies, with both ends included, from which the cut of each PGN game is sampled.
+    /// `None` plays all moves of each game.
     pub cut: Option<(usize, usize)>,
 }
 
@@ -79,8 +79,8 @@ impl Book {
     /// Reads a book.
     ///
     /// # Errors
-    /// [`OpeningsError`] if it cannot be read, contains nothing, or contains positions although a
-    /// cut is requested.
+    /// [`OpeningsError`] if the book cannot be read, contains nothing, or contains positions
+    /// although a cut is requested.
     pub(super) fn open(options: BookOptions, seed: u64) -> Result<Book, OpeningsError> {
         let path = || options.path.clone();
         let read = |source| OpeningsError::Read {
@@ -116,7 +116,7 @@ impl Book {
     /// Returns the opening of a game; the book starts over after its last opening.
     ///
     /// # Errors
-    /// [`OpeningsError::Opening`] if it is not a playable position.
+    /// [`OpeningsError::Opening`] if the opening is not a playable position.
     pub(super) fn game(&self, number: u64, random: &mut impl Rng) -> Result<Game, OpeningsError> {
         let index = self.order[(number % self.order.len() as u64) as usize];
         self.read(index, random)
@@ -153,8 +153,9 @@ impl Book {
     }
 }
 
-/// Opens the text of a file of openings or positions: plain, or compressed as gzip, zstd or zip. Of
-/// a zip archive it is the first file of these kinds. The text is read once, from front to back.
+/// Opens the text of a file of openings or positions: plain, or compressed as gzip, zstd or zip. In
+/// a zip archive, the text is the first file with openings or positions. The text is read once,
+/// from front to back.
 ///
 /// # Errors
 /// The error of the system or the decompressor, or an error if the file is a folder, in UTF-16, or

@@ -27,8 +27,8 @@ pub fn is_eco(code: &str) -> bool {
         if tens.is_ascii_digit() && units.is_ascii_digit())
 }
 
-/// Returns the openings with this code, in table order. They are read from the file `a.tsv` to
-/// `e.tsv` in `folder` that the code's letter selects.
+/// Returns the openings with this code, in table order. The code's letter selects the file in
+/// `folder` from which they are read, `a.tsv` to `e.tsv`.
 ///
 /// # Errors
 /// [`OpeningsError`] if the file cannot be read, has an invalid line, or lacks the code.

@@ -1,6 +1,6 @@
 //! The names of openings, from the built-in table of lichess-org/chess-openings (CC0). The file is
-//! the output of `cat a.tsv b.tsv c.tsv d.tsv e.tsv
-//! zstd -19` without the heading lines.
+//! the output of `cat a.tsv b.tsv c.tsv d.tsv e.tsv | zstd -19`, with the heading lines removed
+//! before compression.
 
 use crate::chess::{Game, key_of};
 use crate::data::pgn::parse_game;

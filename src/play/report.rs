@@ -63,8 +63,8 @@ pub struct Report {
     pub tablebase_hits: u64,
     /// The probability of the first line, in 0…1, if a network imagined it.
     pub likelihood: Option<f32>,
-    /// The lines, best first, up to the requested number. Only the first line may be of a move that
-    /// was neither visited nor proven; it then has the position's own value.
+    /// The lines, best first, up to the requested number. Only the first line may begin with a move
+    /// that was neither visited nor proven; its score is then the position's own value.
     pub lines: Vec<Line>,
 }
 
@@ -87,8 +87,8 @@ pub struct MoveStatistics {
     pub visits: u64,
     /// The move's prior probability from the policy, in 0…1.
     pub prior: f32,
-    /// The expected result for the side to move at the root, in −1…1; if the move has no visits,
-    /// the search's estimate.
+    /// The expected result for the side to move at the root, in −1…1. If the move has no visits,
+    /// this is the search's estimate.
     pub q: f32,
     /// The probabilities of win, draw and loss.
     pub wdl: [f32; 3],

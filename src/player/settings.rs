@@ -25,7 +25,7 @@ pub struct Settings {
     pub options: agent::Options,
     /// The engine's own rating, for networks that use ratings.
     pub self_elo: u16,
-    /// The opponent's rating, for the same networks.
+    /// The opponent's rating, for networks that use ratings.
     pub opponent_elo: u16,
     /// The client's description of the opponent: title, rating, kind and name.
     pub opponent: String,

@@ -1,10 +1,10 @@
 //! Concurrent searches of a game's positions.
 //!
-//! Workers take runs of consecutive positions from a queue. Each searches them with its own tree,
-//! which the next position inherits, so that the visits below the played move already exist and
-//! count towards its visits. The backend evaluates the leaves of all workers in common batches. If
-//! a move seems to lose much, the positions before and after it are searched again with more
-//! visits, because most apparent mistakes in a short search are the search's own.
+//! Workers take runs of consecutive positions from a queue. Each worker searches them in one tree:
+//! a position inherits the visits below the move that led to it, and is searched with that many
+//! fewer visits. The backend evaluates the leaves of all workers in common batches. If a move seems
+//! to lose much, the positions before and after it are searched again with more visits, because
+//! most apparent mistakes in a short search are the search's own.
 
 use super::curve::{Evaluation, percent};
 use crate::backend::Backend;

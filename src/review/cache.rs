@@ -47,7 +47,7 @@ impl Analysis {
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
-    /// The settings, other than the game, on which results depend.
+    /// Everything other than the game that results depend on.
     identity: String,
 }
 

@@ -36,16 +36,16 @@ impl From<Score> for Evaluation {
     }
 }
 
-/// Converts the network's centipawns to Stockfish's scale, for which the curve was made. In a won
-/// game, a network is more certain than Stockfish's score, so only half of the score beyond
-/// [`EVEN`] counts.
+/// Converts the network's centipawns to Stockfish's scale, for which the curve was made. In won
+/// positions, a network is more certain than Stockfish, so only half of the score beyond [`EVEN`]
+/// counts.
 fn on_stockfishs_scale(centipawns: i32) -> i32 {
     let within = centipawns.clamp(-EVEN, EVEN);
     within + (centipawns - within) / 2
 }
 
 impl Evaluation {
-    /// Returns the same score from the other side's view. It does not apply to a mate on the board.
+    /// Returns the same score from the other side's view. Mate on the board has no such score.
     #[must_use]
     pub fn reversed(self) -> Evaluation {
         match self {
@@ -86,8 +86,8 @@ pub fn accuracy(before: f64, after: f64) -> f64 {
     (raw + 1.0).clamp(0.0, 100.0)
 }
 
-/// Returns a side's accuracy over moves with weights, which is the mean of the weighted mean and
-/// the harmonic mean; `None` if there are no moves.
+/// Returns a side's accuracy, given the accuracy and the weight of each move: the average of their
+/// weighted mean and their harmonic mean. Returns `None` if there are no moves.
 #[must_use]
 pub fn mean_accuracy(moves: &[(f64, f64)]) -> Option<f64> {
     let weights: f64 = moves.iter().map(|(_, weight)| weight).sum();

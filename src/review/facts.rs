@@ -1,9 +1,9 @@
-//! Reasons in sentences. Each is based on a fact that is checked on the board: a function of
-//! positions and moves that returns nothing if the fact does not apply.
+//! Reasons in sentences. Each sentence is based on a fact that is checked on the board: a function
+//! of positions and moves that returns nothing if the fact does not apply.
 //!
 //! A sentence describes either the board ("Nc2+ forks the king on e1 and the rook on a1") or a line
-//! that it names ("After Rxe5 dxe5, White has lost a rook for a knight"). It claims nothing beyond
-//! that, so no search can make it false.
+//! that it names ("After Rxe5 dxe5, White has lost a rook for a knight"). It claims nothing else,
+//! so no search can prove it false.
 
 mod back_rank;
 mod board;

@@ -129,7 +129,8 @@ impl<'a> Judge<'a> {
         place + 1 == self.positions.len() && self.ending.is_some()
     }
 
-    /// Returns the score of a position for its side to move. The end of the game also has one.
+    /// Returns the score of a position for its side to move. The final position of a finished game
+    /// also has a score.
     fn evaluation(&self, place: usize) -> Option<Evaluation> {
         if self.is_end(place) {
             return Some(match self.ending {

@@ -101,8 +101,8 @@ pub fn in_words(curve: &Curve, rating: u16, subject: &str) -> String {
     }
 }
 
-/// Returns the rating for the comparison, 600 points above or otherwise below, that shows how the
-/// share changes.
+/// Returns the rating to compare with, which is 600 points higher. Near the highest rating, it is
+/// 600 points lower instead if the share differs more there.
 fn other_rating(curve: &Curve, rating: u16) -> u16 {
     let [lowest, highest] = [RATINGS[0], RATINGS[RATINGS.len() - 1]];
     let above = rating.saturating_add(600).min(highest);

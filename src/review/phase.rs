@@ -2,8 +2,8 @@
 //!
 //! The opening lasts as long as more than ten pieces other than kings and pawns are on the board
 //! and each side has at least four pieces or pawns on its back rank. The endgame begins with six
-//! such pieces or fewer. These are two of Lichess's three rules; the third considers how the armies
-//! mix. A phase that has ended does not return.
+//! such pieces or fewer. These are two of Lichess's three rules; the third considers how far the
+//! two sides' pieces have mixed. A phase that has ended does not return.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::{Bitboard, Chess, Color, Position};

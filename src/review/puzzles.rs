@@ -24,7 +24,7 @@ pub const COLUMNS: [&str; 10] = [
 ];
 /// Winning chances, in −1…1, by which the solution has to be better than any other move.
 const APART: f64 = 0.2;
-/// The rating of the players by whom a puzzle's rating is measured.
+/// The rating of the players whose success determines a puzzle's rating.
 const SOLVER: u16 = 1500;
 /// The characters used in names.
 const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -99,8 +99,8 @@ fn name(fen: &str, moves: &str) -> String {
     digest.iter().take(5).map(letter).collect()
 }
 
-/// Returns the rating of a puzzle that players rated [`SOLVER`] solve as often as they play the
-/// move.
+/// Returns a puzzle's rating, chosen so that players rated [`SOLVER`] solve the puzzle as often as
+/// they play its first move.
 fn rating(ply: &PlyReport) -> u16 {
     let best = ply.shares.and_then(|shares| shares.best);
     let rating = best.map_or(f32::from(SOLVER), |curve| {

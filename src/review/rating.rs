@@ -1,4 +1,4 @@
-//! The rating at which the model of human play makes a player's moves most likely.
+//! A player's rating, estimated from the moves with the model of human play.
 //!
 //! The likelihood of the moves is the product of the shares of players who play them, computed for
 //! each rating as a sum of logarithms. Moves in one game are not independent, so the likelihood is
@@ -115,7 +115,7 @@ fn between(likelihood: &LogLikelihood, rating: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns the likelihood of moves that the largest share of players plays at one rating.
+    /// Returns the likelihood of moves that are most popular among players of this rating.
     fn likelihood(rating: u16, moves: usize) -> LogLikelihood {
         let curve: Curve = std::array::from_fn(|place| {
             let distance = f32::from(RATINGS[place]) - f32::from(rating);

@@ -1,7 +1,7 @@
 //! Chooses the root move to play by a lower confidence bound on its value.
 //!
 //! Visits lag behind values: a move that has become better than the most-visited one may not have
-//! caught up with it yet. Among the moves with enough visits, the one with the highest lower
+//! caught up in visits yet. Among the moves with enough visits, the one with the highest lower
 //! confidence bound is therefore played (KataGo: useLcbForSelection).
 
 use super::descent::utility::Utility;
@@ -11,8 +11,8 @@ use super::tree::header::{NodeHeader, Outcome};
 use super::tree::move_order::{Snapshot, visited};
 use super::tree::node::Statistics;
 
-/// The data by which a root move is judged: its header with the proven outcome, and its value for
-/// the side to move, with its visits.
+/// The data by which a root move is judged: the node's header with its proven outcome, and the
+/// move's visits and value for the side to move at the root.
 pub(crate) type Judged<'a> = (NodeHeader, &'a Statistics);
 
 /// The selection rule at one root.
@@ -31,8 +31,8 @@ impl<'a> Surest<'a> {
         }
     }
 
-    /// Returns the index of the move to play. The moves are in order of visits; a winning move
-    /// comes first and is chosen.
+    /// Returns the index of the move to play. `moves` must be in order of visits, except that
+    /// winning moves come first; a winning move is always chosen.
     pub(crate) fn place<'m>(&self, moves: impl Iterator<Item = Judged<'m>> + Clone) -> usize {
         let Some(first) = moves.clone().next().filter(|&first| is_open(first)) else {
             return 0;
@@ -142,8 +142,8 @@ fn judged<'m>(of: &'m Snapshot<'_>) -> Judged<'m> {
 mod tests {
     use super::*;
 
-    /// Calls a function with the rule, at this scale, and moves with these outcomes, visits and
-    /// values. Moves with value 0 are draws.
+    /// Calls `ask` with the selection rule for this scale and draw score, and with moves that have
+    /// these outcomes, visits and values. Moves with value 0 are draws.
     fn with<T>(
         (scale, draw_score): (f32, f32),
         moves: &[(Outcome, u32, f64)],
@@ -199,7 +199,7 @@ mod tests {
         // A draw is certain, wins come first, and losing moves are not considered.
         let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
         assert_eq!(place(0.5, &drawn), 1);
-        // A side that wants no draw avoids it here too.
+        // With a negative draw score, the draw is avoided.
         let avoided = with((0.5, -0.2), &drawn, |surest, moves| {
             surest.place(judged(moves))
         });
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(place(0.5, &won), 0);
         let lost = [(Unknown, 100, -0.9), (Win, 90, -1.0), (Win, 80, -1.0)];
         assert_eq!(place(0.5, &lost), 0);
-        // Without visits, or with equal bounds, the order is unchanged.
+        // Without visits, or with equal bounds, the first move is chosen.
         assert_eq!(place(0.5, &[(Unknown, 0, 0.0), (Unknown, 0, 0.5)]), 0);
         assert_eq!(place(0.5, &[(Unknown, 9, 0.2), (Unknown, 9, 0.2)]), 0);
         assert_eq!(place(0.5, &[]), 0);
@@ -222,7 +222,7 @@ mod tests {
                 surest.may_change(judged(moves), 0, more)
             })
         };
-        // 240 visits would be enough for the second move, whose bound would then be higher.
+        // The second move has the higher bound, but needs 240 visits (0.3 × 800) to be considered.
         let close = [(Unknown, 800, 0.1), (Unknown, 230, 0.2)];
         assert!(!may_change(0.5, &close, 5.0));
         assert!(may_change(0.5, &close, 15.0));

@@ -1,4 +1,4 @@
-//! Helper threads that run alongside the calling one. They are kept between searches, because
+//! Helper threads that run alongside the calling thread. They are kept between searches, because
 //! libtorch has a high setup cost per thread.
 //!
 //! Unlike threads in a pool, they do not steal work: with a thousand threads on two cores, the
@@ -45,11 +45,12 @@ impl Helpers {
         Helpers(helpers)
     }
 
-    /// Runs `work` on every helper thread and `own` on this one, and returns when all have
-    /// finished.
+    /// Runs `work` on every helper thread and `own` on the calling thread; returns when all threads
+    /// have finished.
     ///
     /// # Panics
-    /// If any of them panics; the panic is propagated once all have finished.
+    /// If `work` or `own` panics on any thread; the panic is propagated once all threads have
+    /// finished.
     pub(super) fn beside<R>(&self, work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
         // SAFETY: only jobs hold this reference, and `Pending` waits until the last job has been
         // dropped, whether `own` returns or panics.
@@ -62,7 +63,7 @@ impl Helpers {
         for helper in &self.0 {
             if let (Some(jobs), Some(done)) = (&helper.jobs, &pending.done) {
                 let done = done.clone();
-                // If the thread has ended, the job is returned and dropped.
+                // If the thread has ended, `send` returns the job, which is then dropped.
                 let _ = jobs.send(Job { work, done });
             }
         }

@@ -1,10 +1,10 @@
 //! Mate search outside the tree: at the root throughout the search, and at leaves when they are
 //! revisited.
 //!
-//! A network of this size misses long sacrifices, and a search of a few hundred visits does not
-//! reach the mate behind them. A [`Prover`] needs no network: at the root it determines, for both
-//! sides, which moves force mate and which get mated. At leaves it tries checks alone. Its proofs
-//! enter the tree like other proven results.
+//! Networks of this engine's size miss long sacrifices, and a search of a few hundred visits does
+//! not reach the mate behind a sacrifice. A [`Prover`] needs no network. At the root, it determines
+//! for both sides which moves force mate and which let the opponent force it. At leaves, it tries
+//! only checks. Its proofs enter the tree like other proven results.
 
 use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 use super::tree::header::Outcome;
@@ -18,24 +18,25 @@ use std::time::{Duration, Instant};
 const CHECKS: u64 = 1_000;
 /// Number of nodes of a full search after which the position's promise is judged.
 const FIRST_LOOK: u64 = 500;
-/// A mate may be near while the proof number stays below this value times the number of nodes to
-/// the power of [`GROWTH`]. At 3,000 nodes, that was the case in 92 % of 112 positions where more
-/// nodes proved a mate (WAC and `matetrack`), and in 2 of 150 quiet ones (STS).
+/// A position is promising while its proof number stays below this value times the number of nodes
+/// to the power of [`GROWTH`]. At 3,000 nodes, this holds for 92 % of 112 positions in which more
+/// nodes proved a mate (WAC and `matetrack`), and only for 2 of 150 quiet ones (STS).
 const PROMISE: f64 = 1.25;
 const GROWTH: f64 = 0.3;
 /// The share of the time for a side with a promising attack, …
 const PROMISING: f64 = 0.25;
 /// … and for a side without one.
 const UNPROMISING: f64 = 0.005;
-/// Nodes per visit if visits are limited but time is not. This corresponds to about the same shares
-/// for a network that evaluates 2,500 positions a second.
+/// Nodes per visit if visits are limited but time is not. With a network that evaluates 2,500
+/// positions a second, this gives the prover about the shares of the time stated above.
 const NODES_A_VISIT: f64 = 800.0;
 /// Maximum number of nodes at a time, so that the tree keeps growing.
 const SLICE: u64 = 8_192;
 /// Minimum number of nodes for which it is worth returning to the root.
 const LEAST_SLICE: u64 = 256;
-/// Node limit for walking a whole proof. Of 775 proofs of up to 100,000 nodes (WAC, `matetrack`,
-/// `mates2000`), none took more than 25,000; these nodes are as fast as any others.
+/// Node limit for walking a whole proof. None of 775 proofs with up to 100,000 nodes (WAC,
+/// `matetrack`, `mates2000`) took more than 25,000 nodes to walk. Walking a node takes as long as
+/// searching one.
 const LINE: u64 = 800_000;
 /// Node limit for finding a shorter mate than the first one.
 const SHORTEN: u64 = 50_000;
@@ -48,7 +49,7 @@ const LEAF_LINE: u64 = 400;
 /// Size in bytes of a leaf's table, which holds all of its nodes.
 const LEAF_TABLE: usize = 1 << 17;
 /// The longest mate at a leaf, in plies. The paths that share a node may differ in their 50-move
-/// clocks, by less than 8 while these are below 64 (see [`crate::encode::Encoder::key`]).
+/// clocks, by less than 8 while the clocks are below 64 (see [`crate::encode::Encoder::key`]).
 const LEAF_PLIES: u32 = 32;
 
 /// A root move's proven outcome.
@@ -121,7 +122,7 @@ impl Effort {
         }
     }
 
-    /// Returns the number of nodes that every position gets.
+    /// Returns the number of nodes that the effort gets in the first look at a position.
     fn first_look(&self) -> u64 {
         match self.attack {
             Attack::Checks => CHECKS,
@@ -147,7 +148,7 @@ pub(crate) struct MateSearch {
     /// Whether to look for a shorter mate than the proven one.
     improve: bool,
     proofs: Vec<RootProof>,
-    /// The number of those proofs that are in the tree.
+    /// The number of `proofs` that have been entered in the tree.
     entered: usize,
     /// Whether the first look at this root is done.
     looked: bool,
@@ -214,7 +215,8 @@ impl MateSearch {
         }
     }
 
-    /// Returns the known moves with king and one piece against king, shortest mates first.
+    /// Returns the proven root moves if the position has king and one piece against king, shortest
+    /// mates first.
     fn known(&self, game: &Game) -> Vec<RootProof> {
         if bare_king::known(&self.position).is_none() {
             return Vec::new();
@@ -248,15 +250,16 @@ impl MateSearch {
         self.proofs.get(self.entered)
     }
 
-    /// Marks that proof as entered in the tree.
+    /// Marks the proof that [`MateSearch::next_proof`] returns as entered in the tree.
     pub(crate) fn enter(&mut self) {
         self.entered += 1;
     }
 
-    /// Takes a first look at the position, which lasts a millisecond or two, or continues for as
-    /// long as a search with these visits and this time allows. `time` is `None` if only visits
-    /// count, so that the search is deterministic. `left` is the time to the deadline, if there is
-    /// one; it is never exceeded. `halt` returns whether to stop early.
+    /// Takes a first look at the position, which lasts a millisecond or two. Later calls continue
+    /// as far as the mate search's share of `time` allows, the time since the search began. If
+    /// `time` is `None`, the share is measured in `visits`, the visits of the search so far, so
+    /// that the search is deterministic. `left` is the time to the deadline, if there is one; it is
+    /// never exceeded. `halt` returns whether to stop early.
     pub(crate) fn advance(
         &mut self,
         visits: u64,
@@ -317,8 +320,8 @@ impl MateSearch {
         }
     }
 
-    /// Spends a number of nodes on an effort, and more on what it discovers, up to half of the
-    /// nodes that the time allows.
+    /// Spends up to `nodes` nodes on a side's effort, and further nodes on the mates that it finds;
+    /// all together take at most half of the nodes that the time allows.
     fn spend(&mut self, side: usize, nodes: u64, halt: &dyn Fn() -> bool) {
         let began = Instant::now();
         let before = self.prover.nodes();
@@ -445,14 +448,14 @@ impl LeafMates {
         LeafMates(Prover::new(LEAF_TABLE))
     }
 
-    /// Returns the line to a mate, if the side to move, whose legal moves these are, has one.
+    /// Returns the line to a mate if the side to move has one. `moves` are its legal moves.
     pub(crate) fn line(
         &mut self,
         position: &Chess,
         moves: &[Move],
         draws: &[u64],
     ) -> Option<Vec<Move>> {
-        // In three quarters of quiet positions there are no checks.
+        // Three quarters of quiet positions have no checks.
         let checks = Checks::new(position)?;
         if !moves.iter().any(|&mv| checks.may_be_given_by(mv)) {
             return None;
@@ -489,7 +492,7 @@ mod tests {
     use shakmaty::CastlingMode;
     use std::cell::Cell;
 
-    /// Lasker's king walk after the sacrifice: both moves get mated.
+    /// Lasker's king walk after the sacrifice. White mates after both of Black's replies to e4f6.
     const WALK: &str = "rn3r2/pbppq1pk/1p2pb2/4N3/3PN3/3B4/PPP2PPP/R3K2R w KQ - 0 12";
 
     #[test]

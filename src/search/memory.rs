@@ -1,5 +1,5 @@
-//! Per-node state of a search in imagination: as many boards as the memory holds, and the moves
-//! considered at each node.
+//! Per-node state of a search in imagination: the imagined boards, as many as fit in memory, and
+//! the moves considered at each node.
 
 use super::tree::Tree;
 use super::tree::arena::Index;
@@ -15,7 +15,7 @@ const SHARDS: usize = 16;
 /// Approximate number of bytes stored per node in addition to its board.
 const BESIDES: usize = 256;
 
-/// When the memory is full, the number of boards divided by this is evicted.
+/// When the memory is full, 1/`FORGOTTEN_SHARE` of the boards are evicted.
 const FORGOTTEN_SHARE: usize = 4;
 
 /// The stored state of a node.
@@ -32,7 +32,7 @@ pub(crate) struct Thought {
 /// The stored state of nodes, shared by the threads of one search.
 pub(crate) struct Memory {
     shards: Vec<Mutex<HashMap<Index, Thought>>>,
-    /// The number of boards in memory, and their limit.
+    /// The number of boards in memory, which is limited to `most`.
     boards: AtomicUsize,
     most: usize,
     /// Locked during eviction.
@@ -76,8 +76,8 @@ impl Memory {
         self.shard(at).lock().get(&at).cloned()
     }
 
-    /// Stores the state of a node of this tree. When the memory is full, boards are evicted, in
-    /// order of fewest visits: first those of nodes without children, then others.
+    /// Stores the state of a node of this tree. When the memory is full, evicts the boards with the
+    /// fewest visits, first among nodes without children, then among the others.
     pub(crate) fn keep(&self, tree: &Tree, at: Index, thought: Thought) {
         let is_new = thought.board.is_some();
         let before = self.shard(at).lock().insert(at, thought);

@@ -45,9 +45,9 @@ pub struct Parameters {
     pub root_cpuct_base: f32,
     /// `cpuct_factor` of the root (Lc0: CPuctFactorAtRoot).
     pub root_cpuct_factor: f32,
-    /// How the value of an unvisited move is assumed (Lc0: FpuStrategy).
+    /// How the value of an unvisited move is estimated (Lc0: FpuStrategy).
     pub fpu_strategy: FpuStrategy,
-    /// The reduction or the value, depending on the strategy (Lc0: FpuValue).
+    /// The reduction or the absolute value, depending on `fpu_strategy` (Lc0: FpuValue).
     pub fpu_value: f32,
     /// The strategy at the root; `None` uses `fpu_strategy` and `fpu_value` there too (Lc0:
     /// FpuStrategyAtRoot).
@@ -61,12 +61,12 @@ pub struct Parameters {
     /// The maximum amount by which the game's length changes a move's value (Lc0:
     /// MovesLeftMaxEffect, 0.0345 there); 0 ignores the length.
     pub moves_left_max_effect: f32,
-    /// The certainty |q| of the result above which the length counts (Lc0: MovesLeftThreshold).
+    /// The |q| above which the game's length counts (Lc0: MovesLeftThreshold).
     pub moves_left_threshold: f32,
-    /// The value of one ply more or less (Lc0: MovesLeftSlope).
+    /// The change in value per ply of game length (Lc0: MovesLeftSlope).
     pub moves_left_slope: f32,
-    /// The length's weight, as a function of the certainty above the threshold: a constant (Lc0:
-    /// MovesLeftConstantFactor), …
+    /// The weight of the game's length is a quadratic function of |q| above the threshold, with a
+    /// constant term (Lc0: MovesLeftConstantFactor), …
     pub moves_left_constant: f32,
     /// … a linear term (Lc0: MovesLeftScaledFactor), …
     pub moves_left_scaled: f32,
@@ -93,10 +93,10 @@ pub struct Parameters {
     pub smart_pruning: f32,
     /// The c in the lower confidence bound by which the move is chosen. Among moves with enough
     /// visits, the one with the highest q − c/√visits is played; 0 plays the most-visited one
-    /// (KataGo: useLcbForSelection, with the values' own spread).
+    /// (KataGo: useLcbForSelection, which uses the values' own spread instead of a constant).
     pub lcb_scale: f32,
-    /// The visits that a move needs, as a share of the most-visited move's, in 0…1 (KataGo:
-    /// minVisitPropForLCB, 0.15 there).
+    /// The visits that a move needs to be chosen by this bound, as a share of the most-visited
+    /// move's visits, in 0…1 (KataGo: minVisitPropForLCB, 0.15 there).
     pub lcb_visits: f32,
     /// Softmax temperature of the policy at the root; 0 uses `policy_temperature`.
     pub root_policy_temperature: f32,
@@ -168,8 +168,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Returns whether a tree grown with `other` is identical to one grown with these parameters,
-    /// in the same amount of memory.
+    /// Returns whether `other` would grow the same tree as these parameters, in the same amount of
+    /// memory.
     pub(crate) fn grows_like(&self, other: &Parameters) -> bool {
         let same_growth = Parameters {
             threads: self.threads,

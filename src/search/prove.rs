@@ -3,20 +3,20 @@
 //! Depth-first proof-number search (df-pn: Nagai 2002; the 1 + ε trick of Pawlewicz and Lew 2007)
 //! for one side, the attacker. A node's *proof number* is the minimum number of leaves that must be
 //! proven mates to prove the node, and its *disproof number* is the minimum number needed to
-//! disprove it. The search continues where the fewest are missing. In an attacker's node, the proof
-//! number is the minimum over the children and the disproof number is their sum; in a defender's
-//! node it is the other way round.
+//! disprove it. The search continues where the fewest proofs or disproofs are missing. In an
+//! attacker's node, the proof number is the minimum over the children and the disproof number is
+//! their sum; in a defender's node it is the other way round.
 //!
-//! The initial numbers guide the search. A defender's position in check counts one proof per
-//! evasion; without a check, it counts one proof per four moves and two per square to which the
-//! king can flee ([`FLIGHT`]). Without this count of mobility, the search finds hardly any quiet
-//! attacking move.
+//! The initial numbers guide the search. The proof number of a defender's position in check starts
+//! at one per evasion. Without a check, it starts at one per four moves plus two per square to
+//! which the king can flee ([`FLIGHT`]). Without this count of mobility, the search finds hardly
+//! any quiet attacking moves.
 //!
-//! The search is sound: a proof rests on proofs completed before it, so its lines never return to
-//! an earlier position. Positions whose next occurrence could be claimed as a draw are
+//! The search is sound: a proof rests only on proofs completed before it, so its lines never return
+//! to an earlier position. Positions whose next occurrence would allow a draw claim are listed in
 //! [`Goal::draws`], and a position's key includes its 50-move clock if a mate could come too late.
 //! Disproofs that hold only for the path on which a position was reached, or only up to a depth,
-//! are marked as provisional, and only the search that made them trusts them.
+//! are marked as provisional and are used only by the search that made them.
 
 mod children;
 mod line;
@@ -39,8 +39,8 @@ const FLIGHT: u32 = 2;
 const MOVES_A_PROOF: u32 = 4;
 /// Number of nodes between calls of [`Goal::halt`], about a quarter of a millisecond.
 const HALT_INTERVAL: u64 = 256;
-/// The inverse of ε: the search leaves a child once its number exceeds the second-best child's by
-/// this fraction.
+/// The inverse of ε: the search leaves a child once its number exceeds the second-best child's
+/// number by the fraction ε.
 const EPSILON: u32 = 4;
 
 /// The moves that the attacker tries.
@@ -57,11 +57,12 @@ pub enum Attack {
 pub struct Goal<'a> {
     /// The mating side.
     pub attacker: Color,
-    /// The moves that it tries.
+    /// The moves that the attacker tries.
     pub attack: Attack,
     /// The longest mate in plies, at most [`MAX_MATE_PLIES`].
     pub max_plies: u32,
-    /// Node limit: the number of positions created and judged, or entered again.
+    /// Node limit. Each position counts when it is created and judged, and again whenever it is
+    /// entered.
     pub nodes: u64,
     /// The moves of the root position to consider; `None` for all.
     pub moves: Option<&'a [Move]>,
@@ -72,7 +73,7 @@ pub struct Goal<'a> {
 }
 
 impl Goal<'_> {
-    /// Returns the goal that `attacker` mates, with all moves of the position considered.
+    /// Returns the goal of proving that `attacker` mates, with all root moves considered.
     #[must_use]
     pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Goal<'static> {
         Goal {
@@ -192,7 +193,8 @@ struct Thresholds {
 const EARLY: u32 = CLAIMABLE_RULE50 - MAX_MATE_PLIES;
 
 impl Context<'_> {
-    /// Returns the table key of a position, which differs by attacking side and set of moves.
+    /// Returns the table key of a position, which depends on the attacking side and on the moves
+    /// tried.
     fn key(&self, position: &Chess, zobrist: u64) -> u64 {
         let late = position.halfmoves().saturating_sub(EARLY);
         zobrist ^ self.salt ^ mix(u64::from(late))
@@ -242,8 +244,8 @@ impl Prover {
         self.table.begin_search();
     }
 
-    /// Continues the search with the nodes of `goal`, and returns the result so far. Repeating the
-    /// same call resumes where the last one ended.
+    /// Continues the search within the node limit of `goal`, and returns the result so far.
+    /// Repeating the same call resumes where the last one ended.
     pub fn prove(&mut self, position: &Chess, goal: &Goal<'_>) -> ProofNumbers {
         let context = self.context(goal);
         let open = Thresholds {
@@ -381,7 +383,7 @@ struct Selection {
     numbers: ProofNumbers,
     /// The index of the child to continue with.
     best: usize,
-    /// The number of the second-best child.
+    /// The proof or disproof number of the second-best child.
     second: u32,
 }
 

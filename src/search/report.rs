@@ -28,7 +28,8 @@ const MAX_LINE: usize = 60;
 struct Ranked {
     mv: Move,
     prior: f32,
-    /// The statistics for the side to move at the root; without visits, the value is the FPU.
+    /// The statistics for the side to move at the root; without visits, the value is the first-play
+    /// urgency.
     statistics: Statistics,
     /// The node that the move leads to; 0 if it has none.
     node: Index,
@@ -47,7 +48,8 @@ impl Ranked {
 pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     let ranked = ranked(shared);
     let has_moves_left = shared.backend.properties().has_moves_left;
-    // The first move is the one to play. Of the others, those that are visited or proven are lines.
+    // The first move is the one to play. The other moves are lines if they have been visited or
+    // proven.
     let others = ranked.iter().skip(1).filter(|of| of.is_known());
     let lines = ranked
         .iter()
@@ -108,8 +110,9 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         .collect();
     let own = root.statistics();
     let value = -own.q as f32;
-    // An urgency above the position's own value is optimism, not evidence. Before the first move is
-    // visited, only that value exists.
+    // The first-play urgency is capped at the position's own value, because anything above that is
+    // optimism, not evidence. Before the first move is visited, only the position's own value
+    // exists.
     let urgency = match ranked.is_empty() {
         true => value,
         false => first_play_urgency(shared.parameters, true, value, visited_policy).min(value),
@@ -143,8 +146,8 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     if let Some(mates) = shared.mates.and_then(|mates| mates.try_lock()) {
         add_proofs(&mut ranked, &mates);
     }
-    // Mating moves come before all others, shortest first; moves proven to lose come after the
-    // untried ones, longest first.
+    // Mating moves come before all others, the shortest mate first. Moves proven to lose come after
+    // the untried ones, the longest mate first.
     ranked.sort_by_key(|ranked| {
         let plies = i32::from(ranked.header.plies());
         match ranked.header.outcome() {
@@ -170,7 +173,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     ranked
 }
 
-/// Adds the proofs from outside the tree that no visit was left to enter.
+/// Adds the proofs from outside the tree that were not entered in the tree before visits ran out.
 fn add_proofs(ranked: &mut [Ranked], mates: &MateSearch) {
     let unproven = |of: &&mut Ranked| of.header.outcome() == Outcome::Unknown;
     for of in ranked.iter_mut().filter(unproven) {
@@ -214,8 +217,8 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     game.play(first.mv);
     let tree = shared.tree;
     let mut node = first.node;
-    // All paths share nodes, so on this path the game may have ended by repetition or the 50-move
-    // rule although it has not on others.
+    // Paths share nodes, so the game may have ended by repetition or the 50-move rule on this path
+    // although it has not on others.
     while node != 0 && moves.len() < MAX_LINE && game.ending().is_none() {
         let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
@@ -241,7 +244,7 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     moves
 }
 
-/// Returns the end of a line whose mate was found but not visited.
+/// Returns the moves that complete a line if its mate was found without visiting them.
 fn unvisited_end(shared: &Shared<'_>, position: &Chess, header: NodeHeader) -> Vec<Move> {
     let Some(plies) = header.mate() else {
         return Vec::new();
@@ -368,7 +371,7 @@ mod tests {
         let all = run(&mut several(500, 0), &start, &nodes(3000));
         assert_eq!(all.report.lines.len(), 20);
         assert!(visits(&all)[0] > 2000);
-        // Also with an existing tree and with several threads.
+        // This also holds with an existing tree and with several threads.
         let mut search = several(1, 0);
         run(&mut search, &start, &nodes(200));
         search.adjust(&Parameters {
@@ -390,7 +393,7 @@ mod tests {
         for (count, expected) in [(1, 1), (2, 1), (3, 2), (5, 4), (6, 5), (7, 5)] {
             let choice = run(&mut several(5, 0), &start, &nodes(count));
             assert_eq!(choice.report.lines.len(), expected, "{count}");
-            // The score is the position's own value while there is no other.
+            // The score is the position's own value as long as no other is known.
             let score = choice.report.lines[0].score;
             let is_own = |score| matches!(score, Score::Expected(q) if (q - 0.1).abs() < 1e-4);
             assert!(is_own(score) || count > 1, "{score:?}");

@@ -84,7 +84,7 @@ impl Root {
         }
     }
 
-    /// Returns the same settings without knowledge of the rules.
+    /// Returns the same settings without the mating move, which only the rules can prove.
     pub(crate) fn without_rules(self) -> Root {
         Root { mate: None, ..self }
     }

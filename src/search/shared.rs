@@ -23,15 +23,16 @@ use std::time::{Duration, Instant};
 /// The maximum number of visits of a root.
 pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 
-/// Number of leaves of a batch in the smallest tree, where larger batches cost strength.
+/// Number of leaves per batch in the smallest trees, in which larger batches would cost strength.
 const LEAST_BATCH: usize = 4;
 
-/// The longest duration of a batch if visits are not limited, because a `stop` waits for the batch.
+/// The longest duration of a batch, except in repeatable searches. It is limited because a `stop`
+/// waits for the batch.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
 
-/// How long a thread that found no leaf pauses, …
+/// How long a thread that found no leaf pauses if at most [`CORES`] threads are pausing.
 const REST: Duration = Duration::from_micros(50);
-/// … if at most this many threads find none.
+/// Number of CPU cores.
 static CORES: LazyLock<u32> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
 
@@ -41,7 +42,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) backend: &'a dyn Backend,
     pub(crate) latency: &'a Latency,
-    /// The mate search at the root, for one thread at a time.
+    /// The mate search at the root, if enabled; one thread at a time runs it.
     pub(crate) mates: Option<&'a Mutex<MateSearch>>,
     /// Per-node state, for a search in imagination.
     pub(crate) memory: Option<&'a Memory>,
@@ -53,7 +54,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) root_moves: MoveList,
     /// The root moves' tablebase result, if known.
     pub(crate) verdict: Option<Verdict>,
-    /// The value of the previous search's best move, if it was in this game.
+    /// The value of the previous search's best move, if that search was in this game.
     pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
     /// Number of root moves to visit so that each can be reported as a line; at least 1.
@@ -65,7 +66,7 @@ pub(crate) struct Shared<'a> {
     /// Whether batch sizes depend on visits alone and not on a clock. A search to a number of
     /// visits or to a depth is then deterministic even on a busy machine.
     pub(crate) repeatable: bool,
-    /// Every thread in the tree holds a read lock; eviction takes the write lock.
+    /// Every thread that uses the tree holds a read lock; eviction takes the write lock.
     pub(crate) gate: RwLock<()>,
     /// Whether all threads must end.
     pub(crate) stop: AtomicBool,
@@ -75,7 +76,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) progress: Progress,
     /// When the search began.
     pub(crate) began: Instant,
-    /// The deadline, in microseconds since then.
+    /// The deadline in microseconds after `began`; `u64::MAX` if no deadline is set.
     pub(crate) deadline: atomic::AtomicU64,
     /// While pondering on a clock: the time limit of the move once the clock runs.
     pub(crate) ponder_time: Option<Duration>,
@@ -84,18 +85,19 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Returns the minimum visits of each line at a number of root visits: the square root of that
-    /// number, but no more than a quarter of that number for all lines together.
+    /// Returns the minimum number of visits per line when the root has `visits` visits: the square
+    /// root of `visits`, limited so that all lines together take at most a quarter of the visits.
     pub(crate) fn visits_of_line(&self, visits: u32) -> u32 {
         let share = visits / (4 * self.lines as u32).max(1);
         visits.isqrt().min(share).max(1)
     }
 
-    /// Returns whether enough root moves for all lines have been visited or proven, if that many
-    /// exist. Losing moves do not count while other moves are left.
+    /// Returns whether enough root moves to report every line have been visited or proven, or all
+    /// moves if there are fewer. Moves proven to lose do not count while others are left.
     pub(crate) fn has_lines(&self) -> bool {
         let header = self.tree.root().header();
-        // Each visit of this search went to a missing line first.
+        // While lines are missing, each visit goes to a new move, so none is missing after this
+        // many visits.
         if self.lines <= 1 || self.progress.visits() >= header.moves().into() {
             return true;
         }
@@ -128,8 +130,8 @@ impl Shared<'_> {
         self.deadline.store(after.as_micros() as u64, Relaxed);
     }
 
-    /// Returns the time to the deadline or, before the clock starts, the time there would be if it
-    /// started now; `None` without a clock.
+    /// Returns the time left until the deadline or, while the clock has not started, the move's
+    /// time limit; `None` without a clock.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         match self.deadline.load(Relaxed) {
             u64::MAX => self.ponder_time,
@@ -143,17 +145,18 @@ impl Shared<'_> {
     }
 
     /// Returns the number of leaves to gather if there is no time pressure. The leaves of a batch
-    /// cannot see each other's values, so a small tree uses small batches: their size is the square
-    /// root of its visits, which takes only twice as many batches as full ones.
+    /// are selected without knowing each other's values, so small trees use small batches. The
+    /// batch size is the square root of the tree's visits, up to a maximum. Until the maximum is
+    /// reached, this takes only twice as many batches as full ones would.
     pub(crate) fn batch_size(&self) -> usize {
         let visits = f64::from(self.tree.root().visits());
         (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
-    /// Returns the number of leaves to gather so that the batch finishes before the deadline. It is
-    /// at least one before the root has been evaluated, because the move would otherwise be a
-    /// guess. The response to a ponder hit, or to a stop after a miss, waits for the batch while
-    /// our clock runs.
+    /// Returns the number of leaves to gather so that the batch finishes before the deadline.
+    /// Before the root has been evaluated this is at least one, because the move would otherwise be
+    /// a guess. While pondering it is also at least one, but the deadline applies all the same:
+    /// after a ponder hit, or a stop after a miss, our clock runs until the batch has finished.
     pub(crate) fn affordable_batch(&self) -> usize {
         let mut wanted = self.batch_size();
         if !self.repeatable {
@@ -183,8 +186,9 @@ impl Shared<'_> {
         })
     }
 
-    /// Waits briefly for others to evaluate the leaves within reach. If more threads are waiting
-    /// than there are cores, the wait is longer, to leave the cores to the threads that evaluate.
+    /// Waits briefly while other threads evaluate the leaves that this thread would have found. If
+    /// more threads are waiting than there are cores, the wait is longer, to leave the cores to the
+    /// threads that evaluate.
     pub(crate) fn rest(&self) {
         let resting = self.resting.fetch_add(1, Relaxed) + 1;
         sleep(REST * resting.div_ceil(*CORES));
@@ -196,8 +200,8 @@ impl Shared<'_> {
         self.stop.load(Relaxed)
     }
 
-    /// Ends the search. The flag publishes no data, so it needs no ordering; the threads' results
-    /// are read after they have been joined.
+    /// Ends the search. The flag publishes no data, so relaxed ordering suffices; the threads'
+    /// results are read only after all threads have finished.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
@@ -216,8 +220,9 @@ impl Shared<'_> {
     }
 }
 
-/// Counts the visits of this search, and starts from the tree's earlier depth. The counters are
-/// independent.
+/// Counters of this search. The reported depths also include the visits already in the tree when
+/// the search began. The counters are updated independently, so readers may see one updated before
+/// another.
 #[derive(Default)]
 pub(crate) struct Progress {
     found: TreeDepth,
@@ -229,7 +234,7 @@ pub(crate) struct Progress {
     tablebase_hits: atomic::AtomicU64,
 }
 
-/// One thread's increments.
+/// One thread's additions to [`Progress`].
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     visits: u64,

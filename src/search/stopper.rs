@@ -17,8 +17,8 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 /// … and the longest, used while the best move stays the same.
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of consecutive visits without a new leaf after which a search is exhausted, because every
-/// remaining line ends in a draw by history or in a proven position.
+/// A search is exhausted after this many consecutive visits without a new leaf, because every
+/// remaining line then ends in a draw by history or in a proven position.
 const FRUITLESS: u64 = 1 << 20;
 
 pub(crate) struct Stopper<'a> {
@@ -35,7 +35,8 @@ pub(crate) struct Stopper<'a> {
     best_since: Instant,
     told: Instant,
     told_best: Option<u16>,
-    /// The number of discoveries, and the number of visits at which it was first reached.
+    /// The latest number of discoveries, and the number of visits when that number was first
+    /// reached.
     discovered: (u64, u64),
 }
 
@@ -131,8 +132,8 @@ impl<'a> Stopper<'a> {
     }
 
     /// Returns whether further visits cannot change the choice, because a mate is proven (for `go
-    /// mate`, a short enough one) or every move is proven. A tablebase win is sufficient if the
-    /// search can save time; otherwise a mate may still be found.
+    /// mate`, a short enough one) or every move is proven. A tablebase win suffices only if the
+    /// search may save time; otherwise the search continues, because it may still find a mate.
     fn is_proven(&self, root: Node<'_>) -> bool {
         let header = root.header();
         match header.outcome() {
@@ -224,8 +225,8 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// Returns the result of `check` for a search within these limits, with or without a visited
-    /// root.
+    /// Calls `check` with the state of a search within these limits. The root has been visited if
+    /// `visited` is true.
     fn with_shared(limits: &Limits, visited: bool, check: impl Fn(&Shared<'_>)) {
         let game = Game::default();
         let parameters = Parameters::default();

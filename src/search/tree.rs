@@ -37,15 +37,15 @@ use reclaim::Reclaim;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use table::Table;
 
-/// Number of visits in flight through the root at which threads stop starting more. An edge counts
-/// them in 16 bits; the other half of the range is for visits that all threads start at the same
-/// moment.
+/// Number of visits in flight through the root at which threads stop starting more. Each edge
+/// stores its visits in flight in 16 bits; the other half of their range is reserved for visits
+/// that all threads start at the same moment.
 pub(crate) const MAX_IN_FLIGHT: u32 = 1 << 15;
 
 /// Number of words reserved at the start, so that no index is 0.
 const RESERVED: usize = NODE;
 
-/// The table gets the memory divided by this.
+/// The table gets 1/`TABLE_SHARE` of the memory.
 const TABLE_SHARE: usize = 8;
 
 /// The memory for a node, an edge or priors has run out.
@@ -174,8 +174,8 @@ impl Tree {
     }
 
     /// Gives a pending node its evaluation, and priors from these logits. If no memory is left for
-    /// the priors, the node becomes new again with the evaluation as its value, and is evaluated
-    /// again at its next visit.
+    /// the priors, the node keeps the evaluation as its value but becomes [`Stage::New`] again, so
+    /// its next visit evaluates it again.
     pub(crate) fn expand(
         &self,
         span: &mut Span,
@@ -288,7 +288,8 @@ impl Tree {
             self.root()
                 .update(|header| Some(header.with_outcome(Outcome::Unknown, 0)));
         }
-        // A position that repeats one since the old root may not repeat one since this root.
+        // A position that repeats an earlier one since the old root may not repeat any since the
+        // new root.
         for edge in self.edges(header) {
             edge.forget_draws();
             if edge.node() != 0 {
@@ -336,7 +337,7 @@ impl Tree {
 pub(crate) mod testing {
     use super::*;
 
-    /// Gives a node this many moves, and an evaluation with one ply left.
+    /// Gives a node this many moves and an evaluation that predicts one ply left.
     pub(crate) fn expanded(tree: &Tree, span: &mut Span, node: Node<'_>, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         let own = Statistics {

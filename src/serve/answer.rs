@@ -1,5 +1,5 @@
-//! Responses. All values are for the side to move in the requested position, which each response
-//! states.
+//! Responses. All values are for the side to move in the requested position; each response states
+//! which side that is.
 
 use super::position::fen;
 use crate::chess::{Ending, Game};

@@ -69,7 +69,8 @@ impl Hosts {
     fn serve(&self, host: &Host) -> bool {
         let is_own = match host {
             Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
-            // Addresses cannot be rebound, and those of this machine may be translated.
+            // Addresses cannot be rebound. Every address is accepted if the server listens on all
+            // of them, because address translation may have changed it.
             Host::Address(address) => {
                 address.is_loopback() || self.bound.is_unspecified() || *address == self.bound
             }

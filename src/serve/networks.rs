@@ -223,7 +223,7 @@ impl Networks {
             );
             return Err(Problem::field("agent", detail));
         }
-        // Without a file, the agent would play with its own network after all.
+        // The agent `human` ignores a built-in network and would play with its own.
         let is_own = chosen.options.network.built_in == BuiltIn::Human;
         if settings.agent == AgentKind::Human && chosen.is_built_in() && !is_own {
             let detail = format!(

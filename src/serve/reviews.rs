@@ -186,7 +186,8 @@ impl Reviewer<'_> {
         Ok(())
     }
 
-    /// Returns the analysis of a game after searching the positions that are missing.
+    /// Returns the analysis of a game after searching the positions that have not been searched
+    /// yet.
     fn analyse(&self, number: usize, source: &Source, nodes: u64) -> Result<Analysis, Problem> {
         let key = key(source, &name(self.main), nodes);
         let mut analysis = self.reviews.recall(&key, &source.game);

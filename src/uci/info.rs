@@ -22,11 +22,11 @@ const LEAST_DOUBT: f64 = 1e-4;
 const TABLEBASE_CENTIPAWNS: i32 = 20_000;
 
 /// Converts an expected result in −1…1 to centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
-/// 90·tan(1.5637541897·q), which ends there at 272. Beyond 0.8, the score grows as the chances of
-/// not winning halve, like Stockfish's evaluations and Lichess's percentages: an extra piece is
-/// worth about 9 pawns, a queen about 20. The function is monotonic in `q`, so a better value never
-/// has a lower score. Moves are not ranked by value alone, so the second line may have the higher
-/// score.
+/// 90·tan(1.5637541897·q), which reaches 272 there. Beyond 0.8, each halving of 1 − |q| adds the
+/// same amount to the score, as with Stockfish's evaluations and Lichess's percentages: an extra
+/// piece is worth about 9 pawns, a queen about 20. The function is monotonic in `q`, so a better
+/// value never has a lower score. Moves are not ranked by value alone, so the second line may have
+/// the higher score.
 #[must_use]
 pub fn centipawns(q: f32) -> i32 {
     if q.is_nan() {

@@ -1,5 +1,5 @@
-//! The options. A single table answers `uci`, validates `setoption`, and supplies the guide's page
-//! except for its last column, which describes each option.
+//! The options. One table is used to answer `uci`, to validate `setoption`, and to generate the
+//! guide's page except for its last column, which describes each option.
 
 mod table;
 

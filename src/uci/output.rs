@@ -146,7 +146,7 @@ impl Output {
         self.queue.lines.lock().note('>', line);
     }
 
-    /// Appends everything from now on to the log at `path`, or closes the log if it is `None`.
+    /// Appends everything from now on to the log at `path`, or closes the log if `path` is `None`.
     pub(crate) fn set_log(&self, path: Option<&Path>) -> io::Result<()> {
         let log = path.map(bounded::append_to).transpose()?;
         self.queue.lines.lock().log = log;

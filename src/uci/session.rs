@@ -24,16 +24,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vampirc_uci::UciMessage;
 
-/// How long to wait at the end for a stopped search, at most. Fuzzing should report a hang, not a
-/// slow machine.
+/// Maximum wait at the end for a stopped search. Fuzzing should report a hang, not a slow machine.
 const SEARCH_GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 });
-/// How long to wait at the end for a `perft`, at most: scripts that pipe `go perft 4` and `quit`
-/// expect the count.
+/// Maximum wait at the end for a `perft`: scripts that pipe `go perft 4` and `quit` expect the
+/// count.
 const PERFT_GRACE: Duration = Duration::from_secs(2);
-/// How long to wait for a network to load, at most. Nothing can make it faster, and scripts that
+/// Maximum wait at the end for a network to load. Nothing can make loading faster, and scripts that
 /// pipe `isready` or `go nodes 10` followed by `quit` expect the result.
 const LOADING_GRACE: Duration = Duration::from_secs(10);
-/// How long to wait at the end for the last lines to be written, at least.
+/// Minimum wait at the end for the last lines to be written.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
 /// Number of searches and counts that may wait. No client sends this many; a script that does is
 /// blocked until one of them ends.
@@ -269,8 +268,8 @@ impl Session {
         }
     }
 
-    /// Sets the game's castling notation according to the settings or, if the option is off, to the
-    /// game's first position.
+    /// Sets the game's castling notation to that of Chess960 if the option is on, and otherwise to
+    /// the notation that the game's first position requires.
     fn write_castling(&mut self) {
         let mode = if self.settings.chess960 {
             CastlingMode::Chess960

@@ -47,7 +47,7 @@ pub(crate) enum Kind {
     Search {
         /// Whether the search waits for `ponderhit`.
         ponders: bool,
-        /// Whether the search then ends by itself.
+        /// Whether the search ends by itself once it no longer waits for `ponderhit`.
         limited: bool,
     },
     Perft,

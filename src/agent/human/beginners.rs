@@ -1,9 +1,9 @@
 //! The levels of beginners. The network hardly distinguishes players rated below [`FROM`], because
-//! the players in its training games play about alike. Below that rating, moves are therefore
-//! sampled at a temperature that rises as the rating falls, so that unlikely moves, most of which
-//! are mistakes, are played more often. The matches are in `bench/people.md`.
+//! their moves in its training games are much alike. Below that rating, moves are therefore sampled
+//! at a temperature that rises as the rating falls, so that unlikely moves, most of which are
+//! mistakes, are played more often. The matches are in `bench/people.md`.
 
-/// The lowest rating that is imitated without a temperature.
+/// The lowest rating that is imitated at temperature 1.
 const FROM: u16 = 1200;
 /// The increase in temperature per rating point below it.
 const RISE: f32 = 0.001;

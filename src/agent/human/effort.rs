@@ -6,7 +6,7 @@
 //! KL-Regularized Search", 2022). The sampled policy is proportional to prior × exp(Q / λ), which
 //! maximises the expected result less λ times the divergence from the human policy. As in ALLIE
 //! (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024), the number of visits grows
-//! with the rating. λ falls from infinity, so there is no jump between levels.
+//! with the rating. λ falls from infinity as the rating rises, so there is no jump between levels.
 
 use crate::play::{Limits, MoveStatistics};
 use crate::search::Parameters;
@@ -16,15 +16,15 @@ use std::time::Duration;
 /// The highest rating at which the policy plays alone. Up to this rating, its mistakes are as large
 /// as people's (`bench/human-mistakes`).
 const POLICY_REACH: u16 = 1400;
-/// Number of visits at the first rating above it, …
+/// Number of visits just above that rating, …
 const FIRST_VISITS: f64 = 8.0;
 /// … and the number of rating points that double it.
 const DOUBLING: f64 = 200.0;
 /// Maximum number of visits, for ratings above all levels.
 const MOST_VISITS: f64 = 4096.0;
-/// The number of rating points above [`POLICY_REACH`] at which λ is 1, the value of a win. A move
-/// that is better by λ is e times as likely as its prior. At twice as many points, λ is half as
-/// large.
+/// The number of rating points above [`POLICY_REACH`] at which λ is 1, the value of a win. If one
+/// move's value exceeds another's by λ, the odds between them are e times those of the priors. At
+/// twice as many points, λ is half as large.
 const LAMBDA_POINTS: f32 = 100.0;
 
 /// The search effort at a level.
@@ -48,8 +48,8 @@ impl Effort {
         })
     }
 
-    /// Returns the search's limits within those of the question. The question's clock applies as
-    /// well, except in analysis, which has none.
+    /// Returns the limits of the search: the level's visits, and the limits of the question. The
+    /// question's clock is ignored in an infinite analysis.
     pub(super) fn limits(self, limits: &Limits) -> Limits {
         let clock = |time: Option<Duration>| time.filter(|_| !limits.infinite);
         Limits {

@@ -12,7 +12,7 @@ use rand::Rng;
 use rand_distr::{Distribution, LogNormal};
 use std::time::Duration;
 
-/// Number of moves among which the clock is divided, unless the time control states it.
+/// Number of moves among which the clock is divided, unless the time control states a number.
 const MOVES: f64 = 40.0;
 /// Share of the increment that is spent on a move.
 const INCREMENT_SHARE: f64 = 0.75;
@@ -22,7 +22,7 @@ const USUAL_ENTROPY: f64 = 1.5;
 const LEAST_ENTROPY: f64 = 0.15;
 /// The rating at which thinking time is proportional to the entropy, …
 const PROPORTIONAL_RATING: f64 = 2000.0;
-/// … and the rating of a player whose rating is unknown.
+/// … and the rating that is assumed if a player's rating is unknown.
 const USUAL_RATING: u16 = 1500;
 /// Standard deviation of the time's logarithm.
 const SCATTER: f64 = 0.5;

@@ -25,7 +25,8 @@ fn game(rating: u16) -> Game {
     game
 }
 
-/// Returns the moves of the agent's game against itself, which ends at the latest with a mate.
+/// Returns the first `plies` moves of the agent's game against itself, or fewer if the game ends
+/// before.
 fn play(agent: &mut HumanAgent, rating: u16, plies: usize) -> Vec<String> {
     agent.new_game();
     let mut game = game(rating);
@@ -105,12 +106,12 @@ fn high_levels_search_and_find_what_wins() {
         });
         found.count()
     };
-    // One of 18 moves mates, and the search makes it much likelier.
+    // One of 18 moves mates, and the search makes that move much likelier.
     assert!(mates(1300) < 12);
     assert!(mates(2600) > 30);
 }
 
-/// A backend that is always certain of the last move.
+/// A backend whose policy is always certain of the last move in the list.
 struct Certain(Uniform);
 
 impl Backend for Certain {
@@ -240,7 +241,7 @@ fn beginners_stray_from_the_likeliest_move() {
         });
         strays.count()
     };
-    // The random backend's policies depend on the rating, so both players have the same one.
+    // The random backend's policies depend on the rating, so both agents play at the same rating.
     let [beginner, policy] = [0.0, 1.0].map(|temperature| strays(600, temperature));
     assert!(beginner > policy + 50, "{beginner} and {policy}");
     // An explicit temperature applies to all levels.

@@ -1,5 +1,5 @@
-//! Network files of contract version 1. They map one row of words to a tuple of named outputs, and
-//! `meta()` describes both.
+//! Network files of contract version 1. Their network maps one row of words to a tuple of named
+//! outputs, and `meta()` describes the row and the outputs.
 
 use super::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The positions in a file of games in which people's moves are predicted.
+//! Positions from a file of games, in which people's moves are predicted.
 
 use super::Band;
 use crate::data::held_out::is_held_out;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub struct Selection {
     /// The share of the games to use, selected by [`is_held_out`], in 0…1; 1 uses all.
     pub held_out: f64,
-    /// The number of plies to skip at the start of a game; Maia's openings are ten.
+    /// The number of plies to skip at the start of a game; Maia's authors skip ten.
     pub skip_plies: usize,
     /// The lowest rating of a player whose moves are predicted.
     pub lowest: u16,
@@ -110,7 +110,7 @@ pub fn read(
     };
     let mut found = Positions::default();
     let mut games: Vec<(Record, Vec<usize>)> = Vec::new();
-    // The lowest samples of each band, with the highest of them on top.
+    // For each band, the positions with the lowest random numbers; the highest of these is on top.
     let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
     for text in pgn::open(path, |file| file).map_err(failed)? {
         found.games_read += 1;

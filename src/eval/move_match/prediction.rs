@@ -151,8 +151,9 @@ fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
     })
 }
 
-/// Returns the predictions for the `wanted` positions with their indices, in ascending order.
-/// Equivalent respondents are used in parallel. `done` receives the number of positions answered.
+/// Returns the predictions for the `wanted` positions with their indices, in ascending order. The
+/// respondents must be equivalent and are used in parallel. `done` receives the number of positions
+/// answered.
 ///
 /// # Errors
 /// [`PredictionError`], in which case there are no predictions at all.

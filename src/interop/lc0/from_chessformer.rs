@@ -7,7 +7,7 @@
 //!   in our networks.
 //! - Lc0 applies Mish to the tokens before its gates, but our networks do not. Far above zero, Mish
 //!   is the identity. The converted bias therefore shifts the tokens far above zero, and the
-//! converted gate shifts them back.
+//!   converted gate shifts them back.
 //! - Lc0's moves-left head ends in a ReLU, but ours ends in a softplus. A ReLU shifted by the
 //!   logarithm of the golden ratio differs from softplus by at most that logarithm.
 

@@ -30,8 +30,8 @@ pub fn gain(position: &Chess, mv: Move) -> i32 {
     }
 }
 
-/// Returns whether the side to move can only take the piece on a square at a loss, because every
-/// capturing piece is worth more than it and is then lost.
+/// Returns whether the side to move can capture the piece on a square only at a loss, because every
+/// capturing piece is worth more than the captured one and is then lost.
 pub(super) fn is_safe(position: &Chess, square: Square) -> bool {
     let Some(role) = position.board().role_at(square) else {
         return false;

@@ -1,7 +1,7 @@
 //! The material that a side can force. Up to a depth, its captures, promotions and checks are
-//! searched against every defence; beyond that depth, only captures are searched. The other side's
-//! moves in the line are the best by material, so no line hangs a piece that was not lost in the
-//! game.
+//! searched against every defence; beyond that depth, only captures are searched. The other side
+//! plays the best moves by material, so it does not hang pieces in the line that it did not lose in
+//! the game.
 
 use super::board::{after, value};
 use super::gain;
@@ -29,9 +29,9 @@ pub struct Forced {
     pub line: Vec<Move>,
 }
 
-/// Returns the minimum that the side to move can force by starting with the first move of `plan`;
-/// it may also use the plan's quiet moves after that. Returns `None` if that move mates by force or
-/// if there are too many positions.
+/// Returns the material that the side to move can at least force by starting with the first move of
+/// `plan`; it may also use the plan's quiet moves after that. Returns `None` if that move mates by
+/// force or if there are too many positions.
 #[must_use]
 pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
     let deep = Search::run(position, plan, DEEP);
@@ -43,7 +43,7 @@ pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
 }
 
 /// Returns whether the side that does not begin a line gives away material in it by a move that it
-/// need not play, in which case the line shows nothing. In check, the best evasion counts as
+/// need not play, in which case the line proves nothing. In check, the best evasion counts as
 /// forced.
 #[must_use]
 pub fn gives_away(position: &Chess, line: &[Move]) -> bool {

@@ -47,8 +47,9 @@ fn is_at_rest(position: &Chess) -> bool {
         && captures.all(|mv| !mv.is_promotion() && best_capture(position, mv.to()) == 0)
 }
 
-/// Returns the outcome of a line, which is that of its last quiet position, dated to the first
-/// position after which nothing changes. Returns `None` if no position is quiet.
+/// Returns the outcome of a line, which is the material at its last quiet position;
+/// [`Outcome::plies`] is the number of moves after which this material no longer changes. Returns
+/// `None` if no position is quiet.
 #[must_use]
 pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
     let mut found: Option<Outcome> = None;

@@ -12,14 +12,14 @@ use super::{
 use serde::{Deserialize, Serialize};
 use shakmaty::{Chess, Move, Position};
 
-/// Maximum number of pieces, other than kings and pawns, with which passed pawns are mentioned.
+/// Passed pawns are mentioned only if at most this many pieces other than kings and pawns are left.
 const ENDGAME: usize = 6;
 /// Maximum number of facts per move; more would bury the first one.
 const MOST: usize = 2;
-/// Number of plies of a line in which material counts; beyond them, searches are thin.
+/// Number of plies of a line in which material counts; later moves of a line have few visits.
 const HORIZON: usize = 6;
 /// The maximum difference in centipawns between a score and the material that its line leaves. If
-/// the difference is larger, the score does not rest on that material.
+/// the difference is larger, the score is not due to that material.
 const ASTRAY: i32 = 300;
 
 /// A line of play that a search expects.
@@ -58,7 +58,7 @@ pub struct Reasons {
     pub best: Vec<Fact>,
 }
 
-/// The outcome of a line, and the line itself: that of the search, or that of the best defence.
+/// The outcome of a line, and the line itself: the search's line or that of the best defence.
 struct Counted {
     outcome: Outcome,
     line: Vec<Move>,
@@ -90,8 +90,8 @@ impl Moment<'_> {
     }
 
     /// Returns the outcome of a line that begins in `position`, to which the moves of `first` led.
-    /// It only counts as far as the side that begins the line forces it and it fits the score of
-    /// the player who moved.
+    /// The outcome counts only if the side that begins the line can force it, and if it fits the
+    /// score of the player who moved.
     fn counted(
         &self,
         first: &[Move],
@@ -286,7 +286,8 @@ fn mate(position: &Chess, line: &[Move]) -> Vec<Fact> {
     [fact].into_iter().chain(back_rank_mate(&end)).collect()
 }
 
-/// Returns the effect of the first of two moves that has one, for the side to move.
+/// Returns the tactics of the side to move: those of its first move in the line or, if it has none,
+/// those of its second.
 fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
     let at = |plies: usize| {
         let (before, rest) = line.split_at_checked(plies)?;
@@ -337,7 +338,7 @@ mod tests {
         scored(fen, [played, best, reply], mates, None)
     }
 
-    /// Does the same when the reply has a score.
+    /// Returns the same sentences for a reply with a score.
     fn scored(
         fen: &str,
         [played, best, reply]: [&str; 3],

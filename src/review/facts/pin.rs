@@ -8,8 +8,8 @@ use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role};
 
 /// Returns the pin that `mv` gives. A piece other than a pawn is pinned to the king, or to a piece
-/// that is worth more than both it and the slider. The slider must be safe from captures except at
-/// a loss.
+/// that is worth more than both it and the slider. The opponent must be unable to capture the
+/// slider without loss.
 #[must_use]
 pub fn pin(position: &Chess, mv: Move) -> Option<Fact> {
     let slider = moved(position, mv)?;

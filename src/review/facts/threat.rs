@@ -25,9 +25,9 @@ pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     is_mate.then(|| fact(&position, reply))
 }
 
-/// Returns the threatened capture that remains after the played move but that the best move
-/// parries; if there are several, the one that gains most. The reply itself does not count, because
-/// if it gains material by a capture, the line already shows it.
+/// Returns the threatened capture that the played move allows but the best move parries; if there
+/// are several, the one that gains most. The reply itself does not count: if it is a capture that
+/// gains material, the line already shows it.
 #[must_use]
 pub fn threat_left(before: &Chess, played: Move, best: Move, reply: Move) -> Option<Fact> {
     let position = passed(before)?;

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 /// Predictions are multiplied by this factor.
 const CAUTION: f32 = 1.25;
-/// The decay of old observations per batch.
+/// The share by which old observations decay per batch.
 const FADING: f32 = 0.2;
 
-/// The duration of a batch as a constant and a slope, both estimated on the high side. All threads
-/// write to it; a lost update does no harm.
+/// The duration of a batch, modelled as a constant plus a slope per position, both estimated on the
+/// high side. All threads update the estimates; losing an update does no harm.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
-    /// Duration of the smallest batch in seconds, as bits.
+    /// Duration of the smallest batch in seconds, as the bits of an f32.
     least: AtomicU32,
-    /// Additional seconds per further position, as bits.
+    /// Additional seconds per further position, as the bits of an f32.
     slope: AtomicU32,
 }
 

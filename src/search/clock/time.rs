@@ -3,10 +3,11 @@
 use crate::play::Limits;
 use std::time::Duration;
 
-/// Number of moves to budget for if the time control does not state it. Trees are kept between
+/// Number of moves to budget for if the time control does not state one. Trees are kept between
 /// moves, so time spent early is not lost.
 const HORIZON: u32 = 25;
-/// A time control that is more moves away is budgeted as if it were this many moves away.
+/// If the next time control is more moves away than this, the clock is budgeted for this many
+/// moves.
 const MAX_HORIZON: u32 = 50;
 /// The largest factor by which a hard move may extend the planned time, …
 const STRETCH: f64 = 4.0;
@@ -14,11 +15,11 @@ const STRETCH: f64 = 4.0;
 const LEAST: f64 = 0.4;
 /// Share of the clock that one move may take, unless it is the last before the time control.
 const MAX_SHARE: f64 = 0.5;
-/// Longer clocks, over 30 years, are truncated to this.
+/// The longest clock time that is used, over 30 years; longer ones are truncated.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
-/// A best move with half of the visits takes the time planned for it, and each further percent of
-/// the visits saves one percent of the time (Monty: time by the best move's share of nodes).
+/// If the best move has half of the visits, it takes the planned time; each further percent of the
+/// visits saves one percent of the time (Monty: time by the best move's share of nodes).
 const EVEN_SHARE: f64 = 0.5;
 /// The time factor for a best move that has just changed, …
 const UNSETTLED: f64 = 1.5;
@@ -190,7 +191,7 @@ mod tests {
             }
         }
 
-        /// A game in which every move takes its limit never runs out of time.
+        /// A game in which every move takes its hard limit never runs out of time.
         #[test]
         fn a_game_at_the_hard_limit_survives(
             time in 50u64..600_000,

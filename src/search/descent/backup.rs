@@ -14,13 +14,13 @@ use std::sync::atomic::Ordering::Relaxed;
 struct Pending {
     /// Visits to be counted.
     visits: u32,
-    /// Visits, among those, that were drawn by history.
+    /// The number of these visits that were drawn by history.
     drawn: u32,
     /// Visits that are no longer in flight.
     completed: u32,
     /// Whether the node's evaluation, or anything below it, is new.
     changed: bool,
-    /// Whether an outcome was proven below the node, or a shorter path to a proven one.
+    /// Whether an outcome, or a shorter path to a proven outcome, was found below the node.
     newly_proven: bool,
 }
 

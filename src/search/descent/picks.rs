@@ -9,13 +9,13 @@ pub(crate) enum LeafKind {
     Unevaluated { slot: usize },
     /// The leaf's value is proven; `newly_proven` if this visit proved it.
     Terminal { newly_proven: bool },
-    /// A draw caused by the preceding moves. The edge counts the draw, and the path's last step has
-    /// no node.
+    /// A draw caused by the preceding moves. The draw is counted on the edge, and the path's last
+    /// step has no node.
     HistoryDraw,
     /// Other paths have visited the node more often than this edge has, or the depth limit is
     /// reached, so the visit backs up the node's current value.
     Revisit,
-    /// Another visit is already having the leaf evaluated, so this visit is undone.
+    /// The leaf is already being evaluated for another visit, so this visit is undone.
     Collision,
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32) -
 }
 
 /// Returns the first-play urgency, which is the assumed value of an unvisited move. By default it
-/// is below the position's own value, by more the more policy has been tried.
+/// is below the position's own value, and it decreases as more of the policy is tried.
 pub(crate) fn first_play_urgency(
     parameters: &Parameters,
     at_root: bool,
@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         /// Assigning many visits in one step gives the same result as assigning them one by one,
-        /// and unvisited moves are left out only if they would not change it.
+        /// and unvisited moves are left out only if they would not change the result.
         #[test]
         fn sharing_out_equals_visiting_one_by_one(
             tried in prop::collection::vec((-1.0f32..1.0, 1u32..50), 0..8),

@@ -5,7 +5,7 @@ use crate::search::tree::node::Statistics;
 
 /// Computes the utility of the moves of a node, for the player to move there.
 pub(crate) struct Utility<'a> {
-    /// A draw's value for that player.
+    /// A draw's value for the player to move.
     draw: f32,
     length: Option<Length<'a>>,
 }

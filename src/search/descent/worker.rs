@@ -90,7 +90,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let mut at_once = self.parameters.out_of_order.max(0.0) * want as f32;
         let mut visits = 0;
         while self.environment.gathered() < want && collisions > 0 && at_once >= 0.0 {
-            // All visits of a descent might collide, which Lc0 also assumes; in a small tree they
+            // Assume, like Lc0, that all visits of a descent might collide. In a small tree they
             // are therefore sent one by one.
             let room = collisions.min((want - self.environment.gathered()) as u32);
             let granted = self.shared.grant(room);
@@ -196,8 +196,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         });
     }
 
-    /// Sends `visits`, which are already in flight to this node, down to leaves. The environment is
-    /// at the node's position.
+    /// Sends `visits`, which are already in flight to this node, down to leaves. The environment
+    /// must be at the node's position.
     fn descend(&mut self, index: Index, visits: u32) {
         let node = self.tree.node(index);
         let header = node.header();
@@ -294,8 +294,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         match node {
             Ok(0) => self.add_pick(visits, LeafKind::HistoryDraw),
             Ok(node) => {
-                // Other paths have brought more visits to this node than this edge has, so up to
-                // that many visits need not descend further.
+                // Other paths have brought more visits to this node than this edge has. As many
+                // visits as that difference need not descend further.
                 let ahead = self.tree.node(node).visits().saturating_sub(started);
                 let caught_up = match self.parameters.transpositions {
                     true => ahead.min(visits),

@@ -6,8 +6,8 @@
 //! frequency with which one of the latter would have been chosen measures how well the network
 //! knows the rules. Below the root, the candidates are the likeliest moves by policy and legality,
 //! except those that are more likely illegal than legal. Nothing is proven, and nodes have no
-//! transpositions. If the network predicts that the game has ended, it stays ended: each further
-//! ply has the same value, from the other side's view.
+//! transpositions. Once the network predicts that the game has ended, the game stays ended: each
+//! further ply has the same value, seen from the other side.
 
 use super::Environment;
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};

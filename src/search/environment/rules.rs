@@ -19,7 +19,7 @@ const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 /// [`crate::encode::Encoder::key`]).
 const SHARED_CLOCK: u32 = 8;
 
-/// The game, continued from the root by the rules of chess. It needs no node state, because
+/// The game, continued from the root by the rules of chess. No per-node state is needed, because
 /// positions follow from the moves.
 pub(crate) struct Rules<'a> {
     shared: &'a Shared<'a>,
@@ -107,7 +107,7 @@ impl Environment for Rules<'_> {
 
     fn outcome(&self, moves: &MoveList) -> Option<(Outcome, u8)> {
         if self.depth == 0 {
-            // The side still has to choose a move.
+            // At the root, a move must be chosen even if the outcome is known.
             return None;
         }
         let position = self.game.position();

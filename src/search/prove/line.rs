@@ -1,8 +1,8 @@
 //! The line of a proven mate, and its length.
 //!
-//! The table stores bounds, namely the number of plies known when each position was proven. Some
-//! mates have since been shortened, and some entries replaced. The whole proof is therefore walked
-//! by the rules, with one move for the attacker and every move for the defender. The result is the
+//! The table stores only bounds: the number of plies known when each position was proven. Since
+//! then, mates may have been shortened and entries replaced. The whole proof is therefore walked by
+//! the rules, with one move for the attacker and every move for the defender. The result is the
 //! length that the attacker's moves guarantee, and the line on which the defender holds out that
 //! long.
 
@@ -25,7 +25,8 @@ struct Walk<'a> {
 impl Prover {
     /// Returns the line to a proven mate on which the defender holds out longest. Entries lost from
     /// the table are proven again. Returns `None` if nothing is proven, if the walk takes more
-    /// nodes than `goal` allows (each move tried is one), or if [`Goal::halt`] stops it.
+    /// nodes than `goal` allows (each tried move counts as one node), or if [`Goal::halt`] stops
+    /// it.
     pub fn line(&mut self, position: &Chess, goal: &Goal<'_>) -> Option<Vec<Move>> {
         let mut walk = Walk {
             goal,

@@ -51,8 +51,8 @@ impl Table {
         }
     }
 
-    /// Begins another search from another root. Provisional entries of the last search, which
-    /// depend on its paths, no longer apply.
+    /// Begins a search from another root. Provisional entries of the last search, which depend on
+    /// its paths, no longer apply.
     pub(super) fn begin_search(&mut self) {
         self.search = self.search.wrapping_add(1);
     }

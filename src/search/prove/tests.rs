@@ -163,7 +163,7 @@ fn who_is_told_to_leave_off_does() {
     let most = 4 * (HALT_INTERVAL + 218);
     let spent = prover.nodes();
     assert!((2 * HALT_INTERVAL..most).contains(&spent), "{spent}");
-    // The next goal is a different one.
+    // A stop requested by one goal does not affect the next.
     let patient = Goal::new(Color::White, Attack::All, 5_000);
     prover.prove(game.position(), &patient);
     assert!(prover.nodes() >= spent + 5_000);

@@ -51,7 +51,7 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
 pub(crate) struct Gumbel {
     /// The noise of each move, by move number.
     noise: Vec<f32>,
-    /// Entry n is the visit count of the move that receives the n-th visit.
+    /// Entry n is the number of visits that the move which receives the n-th visit already has.
     visits: Vec<u32>,
     scale: f32,
 }
@@ -157,8 +157,8 @@ fn mixed(contenders: &[Contender], own: f32) -> f32 {
 }
 
 /// Returns the schedule of sequential halving: in each of log₂(considered) rounds, the remaining
-/// moves get the same number of visits, and then the worse half is dropped. Entry n is the visit
-/// count of the move that receives the n-th visit.
+/// moves get the same number of visits, and then the worse half is dropped. Entry n is the number
+/// of visits that the move which receives the n-th visit already has.
 fn halving(considered: usize, visits: usize) -> Vec<u32> {
     if considered < 2 {
         return (0..visits as u32).collect();

@@ -1,5 +1,5 @@
-//! Tree reuse: remembers earlier roots, so that a game in which a move is taken back, or that
-//! leaves the pondered line, still finds its part of the tree.
+//! Tree reuse: stores earlier roots, so that a game in which a move is taken back, or which leaves
+//! the pondered line, still finds its subtree.
 
 use crate::chess::Game;
 use crate::search::tree::Tree;
@@ -48,8 +48,8 @@ impl RootHistory {
         });
     }
 
-    /// Returns the node of the game's position if the last stored root that the game passed through
-    /// leads to it; later roots are dropped.
+    /// Returns the node of the game's position if it can be reached from the last stored root that
+    /// the game passed through; drops later roots.
     pub(crate) fn find_root(
         &mut self,
         tree: &Tree,
@@ -96,8 +96,8 @@ impl FormerRoot {
 }
 
 /// Returns whether a position has occurred twice since the last capture or pawn move; otherwise no
-/// move can lead to a third occurrence. If one can, an earlier tree may have thousands of visits
-/// for a move that now ends the game, and new visits would not outvote them.
+/// move can lead to a third occurrence. If a move can, an earlier tree may have thousands of visits
+/// for this move, which now ends the game, and new visits would not outvote them.
 fn has_repeated(game: &Game) -> bool {
     let reversible = game.rule50() as usize + 1;
     let mut plies = game.plies().iter().rev().take(reversible);

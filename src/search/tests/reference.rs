@@ -220,7 +220,7 @@ fn proofs_serve_all_paths() {
                 Outcome::Win => edges.len(),
                 _ => 1,
             };
-            // A visit on another path would do the same.
+            // Record the proofs that a visit on another path would record.
             for edge in edges.iter().rev().take(needed) {
                 let to = tree.node(edge.node());
                 to.prove(child, 2);

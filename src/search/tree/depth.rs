@@ -4,7 +4,7 @@ use super::Tree;
 use super::arena::Index;
 use std::collections::HashMap;
 
-/// Only nodes with at least this fraction of the root's visits are counted. This covers all of a
+/// Only nodes with at least 1/`LEAST_SHARE` of the root's visits are counted. This covers all of a
 /// small tree, and limits the time for a large one to a few milliseconds.
 const LEAST_SHARE: u32 = 1 << 15;
 

@@ -91,8 +91,8 @@ impl<'a> Edge<'a> {
         self.0[1].load(Acquire) as Index
     }
 
-    /// Links the edge to `node`, unless another thread has already linked it; returns the node that
-    /// it then leads to.
+    /// Links the edge to `node`, unless another thread has already linked it; returns the node to
+    /// which the edge then leads.
     pub(crate) fn link(self, node: Index) -> Index {
         let unlinked = |word: u64| (word as Index == 0).then_some(word | u64::from(node));
         match self.0[1].fetch_update(Release, Acquire, unlinked) {
@@ -118,8 +118,8 @@ impl<'a> Edge<'a> {
         EdgeVisits(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
     }
 
-    /// Completes visits in flight and counts `visits` of them, including `drawn` draws by history.
-    /// A thread that sees the counted visits also sees the node they led to.
+    /// Ends `completed` visits in flight and counts `visits` of them, including `drawn` draws by
+    /// history. A thread that sees the counted visits also sees the node they led to.
     pub(crate) fn complete(self, completed: u32, visits: u32, drawn: u32) {
         let change = u64::from(visits).wrapping_sub(u64::from(completed) << IN_FLIGHT_SHIFT);
         let before = EdgeVisits(self.0[0].fetch_add(change, Release));

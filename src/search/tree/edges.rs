@@ -1,9 +1,9 @@
 //! The edges of a node.
 //!
-//! They are stored in chunks of two and four, so that edges never move, little space is wasted, and
-//! freed memory suits the next node. The node's block points to the first two edges. The third edge
-//! adds a directory with eight entries: a chunk of two, five chunks of four, and a second-level
-//! directory (a directory of directories) for the 25th edge and later ones.
+//! Edges are stored in chunks of two and four, so that they never move, little space is wasted, and
+//! other nodes can reuse freed chunks. The node's block points to the first two edges. The third
+//! edge adds a directory with eight entries: a chunk of two, five chunks of four, and a
+//! second-level directory (a directory of directories) for the 25th edge and later ones.
 
 use super::arena::{Index, Span};
 use super::block::{self, Block};

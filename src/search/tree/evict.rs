@@ -12,11 +12,11 @@ use super::reclaim::nodes_of;
 use crate::search::sync::PAGE;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Eviction is due when the free memory is less than the total divided by this, …
+/// Eviction is due when the free memory is less than 1/`RESERVE_SHARE` of the total …
 const RESERVE_SHARE: usize = 64;
-/// … or fewer than this many words. A longer pause would be noticeable.
+/// … or, in a large tree, less than this many words.
 const MAX_RESERVE: usize = 1 << 17;
-/// An eviction frees at least the memory divided by this.
+/// An eviction frees at least 1/`FREED_SHARE` of the memory.
 const FREED_SHARE: usize = 8;
 /// Number of nodes visited between checks of whether the search should end.
 const PATIENCE: usize = 1 << 14;

@@ -1,8 +1,9 @@
 //! Priors, stored in one byte each.
 //!
-//! A position stores one byte per legal move, in generation order, and no moves, because a tree
-//! consists mostly of leaves, and leaves consist mostly of priors. The code is logarithmic, with an
-//! error of up to 1.8 %, which is the precision of a logit in bf16, and reaches down to 2⁻¹³.
+//! A node stores one byte per legal move, in generation order, but not the moves themselves,
+//! because a tree consists mostly of leaves, and leaves consist mostly of priors. The code is
+//! logarithmic and reaches down to 2⁻¹³. Its error of up to 1.8 % equals the precision of a logit
+//! in bf16.
 
 use super::arena::{Arena, Index};
 use crate::search::numeric::{exp2, log2};
@@ -10,8 +11,9 @@ use std::f32::consts::LOG2_E;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Maximum number of moves that can have priors. No legal position has more than 218. Constructed
-/// ones may, and only a root selects which of their moves to keep.
+/// Maximum number of moves that can have priors. No position of a real game has more than 218
+/// moves, but constructed positions may have more than this maximum. Only the root can select which
+/// moves to keep.
 pub(crate) const MAX_MOVES: usize = 248;
 /// The number of binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;

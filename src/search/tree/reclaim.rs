@@ -39,7 +39,7 @@ impl Reclaim {
 
     /// Returns the number of visits at which the next eviction, needed because an allocation
     /// failed, starts to strip nodes. If hardly any memory was taken since the last eviction, the
-    /// blocks that it freed are too short, and freeing the same ones again would not help.
+    /// blocks freed then were too short, and freeing blocks of the same kind again would not help.
     pub(crate) fn least_visits(&self) -> u32 {
         let in_vain = |last: &Eviction| self.free_words() > last.free_words / 2;
         let last = self.last.filter(in_vain);

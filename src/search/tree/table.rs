@@ -1,9 +1,9 @@
 //! The table of positions, which maps each position to its node so that all paths to the position
 //! lead to that node.
 //!
-//! An entry is one word: 32 bits for the index and 32 bits of the key. The node itself stores the
-//! whole key, with which the entry, only a hint, must be compared. Losing an entry costs no more
-//! than a duplicate node, so threads need no synchronisation beyond reading and writing entries
+//! An entry is one word: 32 bits for the index and 32 bits of the key. An entry is only a hint: the
+//! node stores the whole key, which every lookup must compare. Losing an entry costs no more than a
+//! duplicate node, so threads need no synchronisation beyond reading and writing entries
 //! atomically.
 //!
 //! The table grows with the tree, bucket by bucket, by linear hashing (Litwin 1980). The table of a
@@ -68,8 +68,8 @@ impl Table {
         if self.buckets.load(Relaxed) == self.most_buckets() {
             return;
         }
-        // If a bucket overflows, threads wait for the one that is growing the table, which may have
-        // been interrupted.
+        // If a bucket overflows, threads wait for the thread that is growing the table, which the
+        // system may have interrupted.
         match free {
             Some(..CROWDED) => {}
             Some(_) => {
@@ -129,8 +129,8 @@ impl Table {
     }
 }
 
-/// Returns the largest power of two that does not exceed this number. With that many buckets, this
-/// is the bit of a key that selects its half of a split bucket.
+/// Returns the largest power of two that does not exceed this number. In a table with that many
+/// buckets, the result is also the key bit that selects one half of a split bucket.
 fn level(buckets: usize) -> usize {
     1 << buckets.ilog2()
 }

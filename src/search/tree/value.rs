@@ -1,10 +1,10 @@
 //! The value of a node: the mean of its own evaluation and its children's values, weighted by the
 //! visits of the edges.
 //!
-//! Backup recomputes this value from the children instead of accumulating it. The value of a
-//! transposition that one path learns therefore reaches every other path immediately, as in
-//! KataGo's Monte-Carlo graph search ("Monte-Carlo Graph Search from First Principles", Wu 2023;
-//! Czech et al. 2021).
+//! Backup recomputes this value from the children instead of accumulating it. A new value that one
+//! path finds for a transposition therefore reaches every other path immediately, as in KataGo's
+//! Monte-Carlo graph search ("Monte-Carlo Graph Search from First Principles", Wu 2023; Czech et
+//! al. 2021).
 
 use super::Tree;
 use super::header::{OUT_OF_SIGHT, Outcome, Stage};

@@ -1,7 +1,8 @@
-//! Contempt: the players' strength, and the rescaling of results to match it.
+//! Contempt: the players' strength, and the rescaling of results to that strength.
 //!
-//! The formulas are Lc0's, by Naphthalin. The width of results decreases with strength, and results
-//! shift in the stronger player's favour.
+//! The formulas are those of Lc0, by Naphthalin. As the players' strength increases, the
+//! distribution of results gets narrower; a difference in strength shifts it in the stronger
+//! player's favour.
 
 use super::rescaling::Rescaling;
 use clap::ValueEnum;
@@ -33,12 +34,12 @@ pub struct Contempt {
     /// The attenuation: 1 for realistic values, less when playing (Lc0: WDLContemptAttenuation).
     pub attenuation: f32,
     /// The Elo of the side with contempt, which determines the width; if it is 0,
-    /// `draw_rate_target` does (Lc0: WDLCalibrationElo).
+    /// `draw_rate_target` determines the width (Lc0: WDLCalibrationElo).
     pub calibration_elo: f32,
     /// The share of draws from equal positions that the network assumes, in 0.001…0.999 (Lc0:
     /// WDLDrawRateReference).
     pub draw_rate_reference: f32,
-    /// The share of draws that results are rescaled to; 0 leaves it unchanged (Lc0:
+    /// The share of draws from equal positions after rescaling; 0 leaves the share unchanged (Lc0:
     /// WDLDrawRateTarget).
     pub draw_rate_target: f32,
     /// The share of the contempt that is removed from reported values, in 0…1 (Lc0:
@@ -60,10 +61,9 @@ impl Default for Contempt {
     }
 }
 
-/// Limit on contempt in Elo if it does not determine the width (Lc0: ContemptMaxValue).
+/// Limit on contempt in Elo when `draw_rate_target` determines the width (Lc0: ContemptMaxValue).
 const MAX_ELO: f64 = 420.0;
-/// The players' advantage in μ after the opening, as a share of the advantage in a won game (Lc0:
-/// WDLBookExitBias).
+/// The advantage μ with which games are assumed to leave the opening book (Lc0: WDLBookExitBias).
 const BOOK_EXIT_BIAS: f64 = 0.65;
 /// The lowest share of draws that results may be rescaled to.
 const MIN_DRAW_RATE: f64 = 0.001;
@@ -110,7 +110,7 @@ impl Contempt {
         width_at(f64::from(self.draw_rate_reference))
     }
 
-    /// Returns the ratio and the shift if the draw rate determines the width.
+    /// Returns the ratio and the shift of the rescaling if the draw rate determines the width.
     fn by_draw_rate(&self) -> (f64, f64) {
         let reference = self.reference();
         let target = match f64::from(self.draw_rate_target) {
@@ -124,7 +124,8 @@ impl Contempt {
         (target / reference, shift)
     }
 
-    /// Returns the ratio and the shift if both sides' strength determines the width.
+    /// Returns the ratio and the shift of the rescaling if both sides' strength determines the
+    /// width.
     fn by_elo(&self) -> (f64, f64) {
         let pairs = |elo: f64| {
             let below = ((PAIRS_AT - elo) / PAIRS_WITHIN).exp();
@@ -244,7 +245,7 @@ mod tests {
             (even.d - 0.8).abs() < 1e-4 && even.q.abs() < 1e-6,
             "{even:?}"
         );
-        // This is not contempt, so nothing is removed again.
+        // Only the draw rate was changed, so there is no contempt to remove.
         let (q, d) = rescaling.without_contempt(even.q, even.d, 1.0, Color::White);
         assert_eq!((q, d), (even.q, even.d));
     }

@@ -1,9 +1,9 @@
-//! Rescaling: converts the network's win, draw and loss probabilities to those between two players
-//! of given strength.
+//! Rescaling: converts the network's win, draw and loss probabilities to those of a game between
+//! two players of given strength.
 //!
 //! The model is Lc0's: the result of a game is a logistic random variable with mean μ (the
 //! advantage) and width s, a win where it exceeds 1 and a loss where it falls below −1. Rescaling
-//! multiplies the widths and shifts μ, by more in wider positions.
+//! multiplies s by a factor and shifts μ in proportion to s².
 
 use crate::backend::Value;
 use crate::search::numeric::{exp2, ln};

@@ -114,8 +114,8 @@ function restart() {
   if (isWanted && !isEnough && !studying.game().ending()) analyse();
 }
 
-/** Analyses in rounds. Each has more nodes than the one before and reuses its tree, so that the growing visits are
- * reported. */
+/** Analyses in rounds. Each round has more nodes than the previous one and reuses its tree, so that the reported
+ * visits keep growing. */
 async function analyse() {
   const own = new AbortController();
   setRunning(own);

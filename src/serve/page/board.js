@@ -46,8 +46,8 @@ export class Board {
     this.play(game.legal(from + to + letter));
   }
 
-  /** Shows the last position of a game. `mine` is the colour that may move, or `both`, or nothing because of `why`.
-   * A plain board does not mark the last move. */
+  /** Shows the last position of a game. `mine` is the colour that may move, or `both`; `why` states why no other move
+   * can be made. A plain board does not mark the last move. */
   show(game, options = {}) {
     this.game = game;
     this.options = options;

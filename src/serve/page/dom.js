@@ -49,7 +49,7 @@ export function confirmed(question, action) {
   });
 }
 
-/** Calls `act` once nothing has requested it for this many milliseconds. */
+/** Returns a function that calls `act` once it has not been called again for `wait` milliseconds. */
 export function settled(act, wait) {
   let timer;
   return (...given) => {

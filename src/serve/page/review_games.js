@@ -59,7 +59,7 @@ export function showForm(isShown) {
   );
 }
 
-/** Shows whether a requested review has not begun yet. */
+/** Shows whether a requested review is still waiting to begin. */
 export function showWaiting(isWaiting) {
   const button = form.querySelector(".main");
   button.disabled = isWaiting;

@@ -64,7 +64,7 @@ export class Tree {
     return { tree, problem };
   }
 
-  /** Plays a legal move after a node, which may already have it. */
+  /** Plays a legal move after a node; the tree may already contain the move. */
   play(node, move) {
     const game = new Game(INITIAL_FEN);
     game.positions = [node.position];

@@ -1,7 +1,8 @@
 //! The table of options, in the order in which they are listed.
 //!
-//! A row contains the option's name, its setting and the valid values. Paths begin at [`Settings`];
-//! `search`, `network` and `agent` refer to the player's.
+//! A row contains the option's name, its setting and the valid values. The path of a setting begins
+//! at [`Settings`], unless it begins with `search`, `network` or `agent`, which stand for the
+//! player's search parameters, network options and agent options.
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The built-in network's name for clients.
 const BUILT_IN: &str = "<built-in>";
 
-/// The root strategy that uses the same strategy as elsewhere.
+/// The value for which the root uses the same strategy as all other nodes.
 const SAME: &str = "same";
 
 /// The highest rating that Maia-3 supports.
@@ -25,7 +26,7 @@ const MAX_ELO: u64 = 5000;
 /// Clients' spin boxes hold 32-bit signed integers.
 const MAX_SEED: u64 = i32::MAX as u64;
 
-/// The forms of a list of devices.
+/// The valid forms of a list of devices.
 const DEVICES: &str =
     "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several, at most 32)";
 

@@ -275,7 +275,7 @@ impl Client {
     pub(super) fn settle(&mut self) -> Vec<String> {
         self.say(&["stop", "isready"]);
         let mut seen = self.wait_for("readyok");
-        // If a task was running, it was not yet the end.
+        // If a task was running, `readyok` may have come before the end of that task.
         self.session.finish();
         seen.extend(self.lines.try_iter());
         seen

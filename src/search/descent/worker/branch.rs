@@ -1,4 +1,4 @@
-//! The moves along which the visits that have reached a node continue.
+//! Distributes the visits that have reached a node among its moves.
 
 use super::SearchWorker;
 use crate::search::descent::select::{
@@ -139,7 +139,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 });
             }
         }
-        // Untried moves are in order, so the first one decides for all of them.
+        // Untried moves are in order of prior, so if the first one gets no visit, none does.
         let fresh = self.candidates.get(tried);
         if fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried) {
             Selected::Branches
@@ -148,7 +148,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// Does the same at a root with Gumbel selection.
+    /// Distributes the visits like [`SearchWorker::select`], but by Gumbel selection at the root.
     fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> Selected {
         if node.header().count() < u32::from(node.header().moves()) {
             for number in 0..usize::from(node.header().moves()) {

@@ -52,7 +52,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         }
     }
 
-    /// Returns whether the proof has been added.
+    /// Adds a proof to the tree; returns whether it has been added.
     fn enter_proof(&mut self, number: usize, outcome: Outcome, plies: u8) -> bool {
         let Ok(index) = self.root_edge(number) else {
             return false;

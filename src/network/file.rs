@@ -102,7 +102,7 @@ impl From<OpenError> for NetworkError {
     }
 }
 
-/// Upper bound of the sizes in files, so that products of sizes do not overflow.
+/// Upper bound on the sizes in files, so that products of sizes do not overflow.
 const LARGEST_SIZE: u64 = 1 << 24;
 
 /// Loads a network that evaluates positions from a network file. The code in the file does not run,

@@ -115,7 +115,7 @@ fn between(likelihood: &LogLikelihood, rating: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns the likelihood of moves that are most popular among players of this rating.
+    /// Returns the log-likelihood of `moves` moves, each of whose popularity peaks at `rating`.
     fn likelihood(rating: u16, moves: usize) -> LogLikelihood {
         let curve: Curve = std::array::from_fn(|place| {
             let distance = f32::from(RATINGS[place]) - f32::from(rating);

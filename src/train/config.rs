@@ -82,10 +82,10 @@ pub struct TrainConfig {
     /// Seed of the initial weights.
     #[serde(default)]
     pub seed: i64,
-    /// Source of the initial weights: an exported network (.pt), a checkpoint, or the folder of a
-    /// run, whose newest checkpoint is used. A network smaller than the run's architecture is
-    /// grown, see [`crate::network::chessformer::grow`]. If unset or empty, the initial weights are
-    /// random.
+    /// Source of the initial weights: an exported network (.pt), the name of a shipped network, a
+    /// checkpoint, or the folder of a run, whose newest checkpoint is used. A network smaller than
+    /// the run's architecture is grown, see [`crate::network::chessformer::grow`]. If unset or
+    /// empty, the initial weights are random.
     pub init: Option<PathBuf>,
     /// The dtype in which the network computes. The parameters and the optimizer stay in f32, and
     /// the flat parameter vector is cast once per step. Softmax and losses are computed in f32, as

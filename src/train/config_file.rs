@@ -3,6 +3,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::config::{ConfigError, Override, TrainConfig, refuse_infinite};
+use crate::backend::shipped;
 use crate::network::{self, ArchitectureConfig};
 use std::path::Path;
 
@@ -53,7 +54,7 @@ impl TrainConfig {
         self.init.take_if(|init| init.as_os_str().is_empty());
         let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
         let config = match self.init.clone().filter(|_| names_none) {
-            Some(init) => self.with_architecture(architecture_of(&init)?),
+            Some(init) => self.with_architecture(architecture_of(&shipped::file(init))?),
             None => self,
         };
         config.check()?;
@@ -104,5 +105,16 @@ mod tests {
         let read = |set: &[Override]| TrainConfig::read_with(&file, set).unwrap().init;
         assert_eq!(read(&[]).as_deref(), Some(Path::new("some.pt")));
         assert_eq!(read(&["init=".parse().unwrap()]), None);
+    }
+
+    #[test]
+    fn a_shipped_network_is_found_by_its_name() {
+        let text = "name = \"more\"\ninit = \"tessera-xs\"\nsteps = 9\nbatch = 4\n[data]\n\
+            shards = [{ path = \"games.shard\" }]\n";
+        let config = TrainConfig::from_table(text.parse().unwrap(), &[]).unwrap();
+        let ArchitectureConfig::Chessformer { model } = config.architecture().unwrap() else {
+            panic!("{config:?}");
+        };
+        assert_eq!((model.layers, model.width), (4, 128));
     }
 }

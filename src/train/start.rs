@@ -2,7 +2,7 @@
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
-use crate::backend::CodePolicy;
+use crate::backend::{CodePolicy, shipped};
 use crate::network::chessformer::{GrowError, grow};
 use crate::network::gpt::GptConfig;
 use crate::network::{
@@ -94,12 +94,13 @@ pub(super) fn first_weights(
 ) -> Result<Start, StartError> {
     tch::manual_seed(config.seed);
     let fresh = model.initial_weights();
-    let Some(path) = &config.init else {
+    let Some(init) = &config.init else {
         return Ok(Start {
             weights: fresh,
             samples: 0,
         });
     };
+    let path = &shipped::file(init);
     let is_network = path.extension().is_some_and(|extension| extension == "pt");
     let trained = if is_network {
         network(path, config.code)?

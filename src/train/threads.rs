@@ -21,10 +21,10 @@ impl Threads {
         Threads { pool: None }
     }
 
-    /// Starts `count` threads, including the caller's.
+    /// Creates a pool of `count` threads. If `count` is 1, the work runs on the caller's thread.
     ///
-    /// If `count` is more than 1, libtorch subsequently runs each operation on the calling thread,
-    /// in the whole process.
+    /// If `count` is more than 1, libtorch from then on runs each operation on the thread that
+    /// calls it, throughout the process.
     ///
     /// # Errors
     /// [`ThreadPoolBuildError`] if a thread cannot be started.

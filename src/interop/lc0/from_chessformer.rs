@@ -3,10 +3,9 @@
 //! In Lc0's terms, Chessformers with layer norms and GAB are attention bodies with smolgen. There
 //! are three differences, all of which can be folded into the weights:
 //!
-//! - The input for the 50-move rule is a number of plies in Lc0, and a number of hundreds of plies
-//!   in our networks.
+//! - Lc0's input for the 50-move rule counts plies; ours is the same count divided by 100.
 //! - Lc0 applies Mish to the tokens before its gates, but our networks do not. Far above zero, Mish
-//!   is the identity. The converted bias therefore shifts the tokens far above zero, and the
+//!   is effectively the identity. The converted bias therefore shifts the tokens far above zero, and the
 //!   converted gate shifts them back.
 //! - Lc0's moves-left head ends in a ReLU, but ours ends in a softplus. A ReLU shifted by the
 //!   logarithm of the golden ratio differs from softplus by at most that logarithm.

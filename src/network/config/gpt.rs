@@ -3,7 +3,7 @@
 use crate::encode::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-/// Upper bound of every size, so that products of sizes do not overflow.
+/// Upper bound on every size, so that products of sizes do not overflow.
 const LARGEST: i64 = 1 << 16;
 const DEEPEST: i64 = 1 << 10;
 

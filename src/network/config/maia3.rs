@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const PIECES: i64 = 12;
 /// Number of pieces that a pawn can promote to.
 pub(in crate::network) const PROMOTIONS: i64 = 4;
-/// Upper bound of every size, so that products of sizes do not overflow.
+/// Upper bound on every size, so that products of sizes do not overflow.
 const LARGEST: i64 = 1 << 16;
 const DEEPEST: i64 = 1 << 10;
 

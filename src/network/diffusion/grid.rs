@@ -288,8 +288,8 @@ impl FutureParts {
         (x.unflatten(0, [-1, boards]) + marks + ply).flatten(0, 1)
     }
 
-    /// Returns the vectors [B, T, 1, CONDITION] that condition the layers on the noise, f32 `[B]`,
-    /// and the plies.
+    /// Returns the vectors [B, T, 1, CONDITION] that condition the layers on the noise and the plies.
+    /// `noise` is f32 `[B]`.
     fn condition(&self, weights: &Weights, noise: &Tensor, boards: i64) -> Tensor {
         let angles = noise.unsqueeze(1) * &self.waves;
         let waves = Tensor::cat(&[angles.cos(), angles.sin()], 1).to_kind(weights.kind());

@@ -97,8 +97,8 @@ impl Tree {
         word.store(kept | u64::from(index) << shift, Release);
     }
 
-    /// Adds edge `number` to the node for the move of this rank, unless another thread has already
-    /// done so.
+    /// Adds edge `number`, for the node's move with this rank in its policy, unless another thread
+    /// has already done so.
     pub(crate) fn add_edge(
         &self,
         span: &mut Span,

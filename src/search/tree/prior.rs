@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Maximum number of moves that can have priors. No position of a real game has more than 218
-/// moves, but constructed positions may have more than this maximum. Only the root can select which
-/// moves to keep.
+/// moves, but constructed positions can exceed the maximum. The root then keeps the likeliest moves;
+/// other nodes keep those that are generated first.
 pub(crate) const MAX_MOVES: usize = 248;
 /// The number of binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;

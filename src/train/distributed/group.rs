@@ -194,7 +194,7 @@ impl Group {
         };
         let name = CString::new(name).map_err(|error| failed(error.to_string()))?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the store is valid, the text outlives the call, `raw` is valid
+        // SAFETY: the store is valid, the text outlives the call, and `raw` is valid
         // for it.
         let created = unsafe {
             check(shim::tessera_group_create(

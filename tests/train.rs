@@ -48,10 +48,10 @@ fn a_run_is_measured_and_exported() {
     assert_eq!(metadata.name, "tiny-net");
     assert_eq!(metadata.training["samples"], 640);
 
-    // Exporting a network file rewrites it unchanged.
-    succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
+    // Exporting a network file rewrites it unchanged, and creates the folder.
+    succeed(train(folder).args(["export", "tiny.pt", "-o", "nets/again.pt"]));
     let again = tessera::network::backends::describe(
-        Some(&folder.join("again.pt")),
+        Some(&folder.join("nets/again.pt")),
         tessera::backend::CodePolicy::Checked,
     )
     .unwrap();

@@ -48,6 +48,7 @@ pub struct Export {
 impl Export {
     /// Writes the network.
     pub fn run(self) -> anyhow::Result<()> {
+        make_folder(&self.output)?;
         output::check_bytes(&self.output, "a network")?;
         overwrite::refuse(&self.output, Checkpoint::files(&self.source)?)?;
         let mut network = source::open_any(&self.source, self.code, self.last)?;
@@ -73,7 +74,6 @@ impl Export {
             has_ranks || is_over_moves && !is_given,
             "the network has no output `{ranks}` to rank moves by"
         );
-        make_folder(&self.output)?;
         let metadata = network.write(self.precision, &self.output)?;
         let line = format!(
             "{}: {}, {} parameters, {} samples seen, sha256 {}",

@@ -46,13 +46,12 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
     // None of the inputs exists.
-    let files: [(&str, &[&str]); 9] = [
+    let files: [(&str, &[&str]); 8] = [
         (TESSERA, &["generate", "--net", "none.pt", "-o"]),
         (TESSERA, &["import", "none.pb.gz", "-o"]),
         (TESSERA, &["export-lc0", "none.pt", "-o"]),
         (TESSERA, &["export-onnx", "none.pt", "-o"]),
         (TESSERA, &["explain", "--net", "none.pt", "-o"]),
-        (TRAIN, &["export", "none.pt", "-o"]),
         (TRAIN, &["merge", "none.pt", "other.pt", "-o"]),
         (TRAIN, &["report", "none", "-o"]),
         (
@@ -61,9 +60,10 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
         ),
     ];
     // These commands create their output folder.
-    let makers: [(&str, &[&str]); 2] = [
+    let makers: [(&str, &[&str]); 3] = [
         (TRAIN, &["pack", "none.pgn", "--played", "-o"]),
         (TRAIN, &["label", "none.pgn", "-o"]),
+        (TRAIN, &["export", "none.pt", "-o"]),
     ];
     let folders: [(&str, &[&str]); 2] = [
         (
@@ -89,9 +89,10 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
     for (command, (output, expected)) in files.into_iter().zip(places.into_iter().cycle()) {
         refused(command, output, expected);
     }
-    let [pack, label] = makers;
+    let [pack, label, export] = makers;
     refused(pack, "folder", "it is a folder");
     refused(label, "file/new", "cannot make the folder file");
+    refused(export, "folder", "it is a folder");
     let [selfplay, svg] = folders;
     refused(selfplay, "-", "name one");
     refused(svg, "file/new", "file is not a folder");

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         .with(layer)
         .with(log_filter())
         .init();
-    // In the wheel, the engine reads its networks from the folder `nets` next to it.
+    // `tools/release --wheel` sets the variable: the wheel has these networks in `nets`.
     #[cfg(feature = "torch")]
     if option_env!("TESSERA_BUILT_IN") != Some("none") {
         backends::carry(backends::NETWORKS);

@@ -239,6 +239,16 @@ fn several_games_produce_a_folder_of_pages() {
 }
 
 #[test]
+fn a_name_without_an_ending_is_a_folder() {
+    let folder = folder(&[("game.pgn", GAME)]);
+    succeed(review(
+        folder.path(),
+        &[&["game.pgn", "-o", "reviews"], &RANDOM[..]].concat(),
+    ));
+    assert!(folder.path().join("reviews/index.html").is_file());
+}
+
+#[test]
 fn refusals_give_their_reason() {
     let folder = folder(&[
         ("game.pgn", GAME),

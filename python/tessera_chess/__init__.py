@@ -330,8 +330,6 @@ def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
     Raises `FileNotFoundError` if there is no such network, and `ValueError` if the file is damaged or no network
     of Tessera's.
     """
-    import torch
-
     path = Path(network)
     if not path.is_file():
         path = NETS / path.with_suffix(".pt").name if path.name == os.fspath(network) else path
@@ -345,6 +343,8 @@ def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
         raise ValueError(f"{path} is damaged, or no network") from None
     if damaged is not None:
         raise ValueError(f"{path} is damaged: the checksum of {damaged} is wrong")
+    import torch
+
     files = {"metadata.json": ""}
     module = torch.jit.load(os.fspath(path), map_location="cpu", _extra_files=files)  # type: ignore[no-untyped-call]
     metadata = json.loads(files["metadata.json"] or "null")

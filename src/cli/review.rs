@@ -62,7 +62,7 @@ pub struct Arguments {
     /// Threads that evaluate; 0 takes all processors
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// The page to write; of several games, the folder for their pages
+    /// The page to write, or a folder, which several games need
     #[arg(short, long, value_name = "OUT.html")]
     output: Option<PathBuf>,
     /// Write the games with marks, scores, lines and comments

@@ -513,6 +513,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn probabilities_are_never_negative() {
+        for q in (0..1000).map(|step| step as f32 * 3.7e-9) {
+            for q in [q, -q] {
+                let value = Value::of_outputs([0.0, 40.0, 0.0], [Some(q), None, None]).unwrap();
+                assert!(value.wdl().iter().all(|&chance| chance >= 0.0), "{value:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_batch_is_copied_position_by_position() {
         let batch = positions(3, true);
         let mut copy = Batch::default();

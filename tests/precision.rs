@@ -12,7 +12,9 @@ use tempfile::TempDir;
 use tessera::torch::ExportPrecision;
 
 /// Launches of an evaluation by `tessera-xs`.
-const LAUNCHES: usize = 74;
+const LAUNCHES: usize = 10;
+/// The same with libtorch's operators, in a format that the encoder kernel does not support.
+const LAUNCHES_OF_OPERATORS: usize = 74;
 
 /// A network in a folder that is also the user's home.
 struct Workplace {
@@ -173,13 +175,15 @@ fn a_network_takes_few_launches() {
     let [net, file] = [&net, &trace].map(|path| path.to_str().unwrap());
     let bench = ["backendbench", "--net", net, "--device", "cpu", "--code"];
     let short = ["--batch", "2", "--threads", "1", "--time", "0s"];
-    let counted = |code| {
-        let more = [code, "--precision", "f32", "--trace", file];
+    let counted = |code, precision| {
+        let more = [code, "--precision", precision, "--trace", file];
         said(place.tessera(&[&bench[..], &more, &short].concat()));
         launches(&python, &trace)
     };
-    assert_eq!(counted("own"), 10 * LAUNCHES);
-    assert!(counted("file") > 20 * LAUNCHES);
+    // On the CPU, the outputs' conversion from fp16 counts as another launch.
+    assert_eq!(counted("own", "fp16"), 10 * (LAUNCHES + 1));
+    assert_eq!(counted("own", "f32"), 10 * LAUNCHES_OF_OPERATORS);
+    assert!(counted("file", "f32") > 20 * LAUNCHES_OF_OPERATORS);
 }
 
 #[test]

@@ -41,6 +41,9 @@ const CPP: [(&str, &[&str]); 2] = [
             "src/torch/winograd.cpp",
             "src/train/distributed/buckets.cpp",
             "src/train/distributed/c10d.cpp",
+            "src/torch/gpu/driver.cpp",
+            // This file comes last, because it defines macros.
+            "src/torch/gpu/emulation.cpp",
         ],
     ),
 ];
@@ -80,7 +83,7 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers that the files above include.
-const HEADERS: [&str; 23] = [
+const HEADERS: [&str; 27] = [
     "src/torch/fuse.h",
     "src/torch/fused/attention.h",
     "src/torch/fused/autograd.h",
@@ -99,6 +102,10 @@ const HEADERS: [&str; 23] = [
     "src/torch/fused/policy.h",
     "src/torch/fused/product.h",
     "src/torch/fused/simd.h",
+    "src/torch/gpu/emulation.h",
+    "src/torch/gpu/encoder.cuh",
+    "src/torch/gpu/sizes.h",
+    "src/torch/gpu/warp.cuh",
     "src/torch/kernels.h",
     "src/torch/placement.h",
     "src/torch/rms_norm.h",

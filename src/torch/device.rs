@@ -4,7 +4,7 @@ use super::fused;
 use super::module::{ComputeType, TorchError, check};
 use super::process::{self, CudaStatus};
 use super::shim;
-use crate::backend::{DeviceChoice, Precision};
+use crate::backend::{CodePolicy, DeviceChoice, Precision};
 use std::ffi::c_int;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
@@ -145,6 +145,21 @@ pub(crate) fn resolve(
         (Precision::Auto, _) => return Ok((device, formats_of_cpu())),
     };
     Ok((device, vec![dtype]))
+}
+
+/// Like [`resolve`], for a network that runs with this code. The program's own code for GPUs also
+/// runs in fp16 on the CPU, where it can be examined without a GPU.
+pub(crate) fn resolve_for(
+    policy: CodePolicy,
+    choice: DeviceChoice,
+    precision: Precision,
+) -> Result<(Device, Vec<ComputeType>), DeviceError> {
+    match (resolve(choice, precision), policy) {
+        (Err(DeviceError::Fp16OnCpu), CodePolicy::Ignored) => {
+            Ok((Device::Cpu, vec![Kind::Half.into()]))
+        }
+        (found, _) => found,
+    }
 }
 
 /// Returns the formats that may be the fastest on this CPU, in the order of their expected speed

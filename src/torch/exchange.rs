@@ -3,7 +3,7 @@
 
 use super::device::{receive, send, staged, words_of};
 use super::numbers::{caught, floats};
-use super::{Compact, NetworkError, TorchBackend, TorchError};
+use super::{Compact, NetworkError, TorchBackend, TorchError, gpu};
 use crate::backend::PredictedFuture;
 use crate::encode::{Input, POLICY_SIZE, WIDTH};
 use tch::Tensor;
@@ -27,6 +27,7 @@ impl TorchBackend {
         moves: &[&[u16]],
         steps: Option<usize>,
     ) -> Result<Returned, NetworkError> {
+        gpu::own_stream(self.device)?;
         let compact = self.program.compact();
         let padded = self.padded(inputs);
         let [rows, places] = self.sent(&padded, moves, compact)?;

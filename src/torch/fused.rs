@@ -454,7 +454,7 @@ impl Nadam {
     }
 }
 
-fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
+pub(super) fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
     inputs.map(|input| input.map_or(ptr::null(), |tensor| tensor.as_ptr() as _))
 }
 

@@ -1,5 +1,6 @@
 //! Declarations of our C++ functions, which are defined in the `.cpp` files of this folder.
 
+use super::gpu::Sizes;
 use std::ffi::{CStr, c_char, c_int, c_void};
 // This import links the C++ code.
 use tessera_native as _;
@@ -13,6 +14,12 @@ pub(super) struct Module {
 /// `at::Tensor`, to which the pointers of tch's tensors point.
 #[repr(C)]
 pub(crate) struct RawTensor {
+    _private: [u8; 0],
+}
+
+/// A kernel on a GPU.
+#[repr(C)]
+pub(super) struct Kernel {
     _private: [u8; 0],
 }
 
@@ -167,6 +174,37 @@ unsafe extern "C" {
     pub(super) fn tessera_send(tensor: In, device: c_int, out: Out) -> Failure;
     pub(super) fn tessera_pinned(count: i64, out: Out) -> Failure;
     pub(super) fn tessera_receive(tensor: In, out: Out) -> Failure;
+    pub(super) fn tessera_gpu_compile(
+        library: *const c_char,
+        source: *const c_char,
+        options: *const *const c_char,
+        count: c_int,
+        out: Out,
+    ) -> Failure;
+    pub(super) safe fn tessera_gpu_limits(
+        device: c_int,
+        capability: &mut c_int,
+        of_block: &mut c_int,
+        of_processor: &mut c_int,
+    ) -> Failure;
+    pub(super) safe fn tessera_gpu_shared_memory(sizes: &Sizes) -> c_int;
+    pub(super) fn tessera_gpu_load(
+        code: In,
+        sizes: &Sizes,
+        device: c_int,
+        out: *mut *mut Kernel,
+    ) -> Failure;
+    pub(super) fn tessera_gpu_free(kernel: *mut Kernel);
+    pub(super) fn tessera_gpu_encode(
+        kernel: *const Kernel,
+        sizes: &Sizes,
+        reversed: bool,
+        words: In,
+        matrices: In,
+        vectors: In,
+        out: Out,
+    ) -> Failure;
+    pub(super) safe fn tessera_gpu_own_stream(device: c_int) -> Failure;
     pub(super) fn tessera_rotated_heads(
         joint: In,
         cos: In,

@@ -38,7 +38,7 @@ impl Loaded {
         options: &NetworkOptions,
         choice: DeviceChoice,
     ) -> Result<Loaded, NetworkError> {
-        let (device, formats) = torch::resolve(choice, options.precision)?;
+        let (device, formats) = torch::resolve_for(options.code, choice, options.precision)?;
         let opened = Opened::new(file, options.code, device)?;
         let imagination = match opened.network {
             Some(Playable::Moves(network)) => {

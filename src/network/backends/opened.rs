@@ -26,7 +26,7 @@ pub fn open(
     precision: Precision,
     threads: usize,
 ) -> Result<TorchBackend, NetworkError> {
-    let (device, formats) = torch::resolve(device, precision)?;
+    let (device, formats) = torch::resolve_for(policy, device, precision)?;
     let opened = Opened::new(file, policy, device)?;
     let backend = opened.into_backend(file, &formats, Decoding::default())?;
     Ok(backend.with_threads(threads))

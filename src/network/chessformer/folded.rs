@@ -1,8 +1,9 @@
-//! A Chessformer with GAB in few operators, for GPUs, where each operator is a launch that takes
+//! A Chessformer with GAB in few launches, for GPUs, where each operator is a launch that takes
 //! microseconds even if it computes little.
 //!
-//! The folded network computes the same function as the original, up to rounding. Everything that
-//! depends only on weights is computed once:
+//! The folded network computes the same function as the original, up to rounding. In f16, its
+//! encoder is a [single kernel](crate::torch::gpu), if the network's sizes suit it. Otherwise it
+//! consists of libtorch's operators. Everything that depends only on weights is computed once:
 //!
 //! - Every feature is one bit of each square, so that one matrix multiplication embeds all
 //!   features.
@@ -12,19 +13,19 @@
 //!   whose joint weights are padded with zeros.
 
 mod heads;
+mod kernel;
 mod layer;
+mod operators;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use super::Chessformer;
-use super::embedding::{FEATURES, PIECES};
 use crate::encode::POLICY_SIZE;
-use crate::network::encoder::PositionEncoding;
 use crate::network::parameters::Weights;
-use crate::torch::{self, Compact, Inference, Program, TorchError};
+use crate::torch::{self, Compact, Inference, Program, TorchError, gpu};
 use heads::FoldedHeads;
-use layer::{FoldedFeedForward, FoldedLayer, FoldedLinear, attention_shift, feed_forward_shift};
+use operators::Operators;
 use std::fmt::{self, Debug, Formatter};
 use tch::{Device, Kind, Tensor};
 use words::Words;
@@ -32,36 +33,21 @@ use words::Words;
 /// Number of pairs of squares.
 const PAIRS: i64 = 64 * 64;
 
-/// A Chessformer's folded tensors on a device.
+/// A folded Chessformer on a device.
 pub(in crate::network) struct Folded {
     device: Device,
     words: Words,
-    /// The bits of each byte, [256, 8].
-    bits: Tensor,
-    /// [1, features, width].
-    project: Tensor,
-    global: Option<Global>,
-    /// The scale of each square's token, [64, width].
-    multiply: Tensor,
-    /// The offset of each square's token, [64, width], which includes the shift of the next block.
-    add: Tensor,
-    /// Each head's attack weights, repeated for each layer, [1, heads · layers, 2].
-    attacks: Option<Tensor>,
-    /// [wide, 4096].
-    generator: Tensor,
-    layers: Vec<FoldedLayer>,
+    encoder: Encoder,
     heads: FoldedHeads,
     /// The index of each policy entry among the heads' logits.
     places: Vec<i64>,
 }
 
-/// The additional parts of a global embedding.
-struct Global {
-    /// Maps the pieces, [B, 12 · 64], to the board features of all squares.
-    board: FoldedLinear,
-    /// Maps a square's board features to a part of its token, [board, width].
-    project: Tensor,
-    feed_forward: FoldedFeedForward,
+/// The part of a network between its words and the tokens after the last layer.
+#[derive(Debug)]
+enum Encoder {
+    Kernel(gpu::Encoder),
+    Operators(Operators),
 }
 
 /// The dtype and the device for which a network is folded.
@@ -83,8 +69,7 @@ unsafe impl Sync for Folded {}
 
 impl Debug for Folded {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (layers, device) = (self.layers.len(), self.device);
-        write!(f, "Folded({layers} layers on {device:?})")
+        write!(f, "Folded({:?} on {:?})", self.encoder, self.device)
     }
 }
 
@@ -98,60 +83,27 @@ impl Chessformer {
         device: Device,
     ) -> Option<Folded> {
         let target = Target { kind, device };
-        let PositionEncoding::Gab(gab) = &self.layers.first()?.attention.position else {
-            return None;
+        let encoder = match kind {
+            Kind::Half => self.encoder(weights, device).unwrap_or_else(|error| {
+                tracing::warn!(
+                    "the encoder kernel does not run, so libtorch's operators do: {error}"
+                );
+                None
+            }),
+            _ => None,
         };
-        let mut shifts = self.layers.iter();
-        let mut shift = || Some(attention_shift(weights, &shifts.next()?.attention));
-        let first = shift()?;
-        let layers = self.layers.iter();
-        let layers = layers.map(|layer| FoldedLayer::new(weights, layer, shift().as_ref(), target));
-        let layers = layers.collect::<Option<Vec<FoldedLayer>>>()?;
-        let (words, embedding) = (Words::new(&self.config), &self.embedding);
-        let added = match &embedding.feed_forward {
-            Some(block) => feed_forward_shift(weights, block),
-            None => first.shallow_clone(),
+        let encoder = match encoder {
+            Some(encoder) => Encoder::Kernel(encoder),
+            None => Encoder::Operators(Operators::new(self, weights, target)?),
         };
-        let global = embedding.board.zip(embedding.feed_forward.as_ref());
-        let worth = |worth: Tensor| worth.repeat_interleave_self_int(layers.len() as i64, 0, None);
         Some(Folded {
             device,
-            bits: target.put(&words::bits()),
-            project: target.put(&words.project(weights, embedding).unsqueeze(0)),
-            words,
-            global: global.map(|(board, block)| Global {
-                board: FoldedLinear::new(
-                    &by_piece(&weights[board.weight]),
-                    &layer::bias(weights, &board),
-                    target,
-                ),
-                project: target.put(&of_board(&weights[embedding.project.weight])),
-                feed_forward: FoldedFeedForward::new(weights, block, Some(&first), target),
-            }),
-            multiply: target.put(&weights[embedding.multiply]),
-            add: target.put(&(&weights[embedding.add] + added)),
-            attacks: self
-                .attack_bias
-                .map(|bias| target.put(&worth(bias.worth(weights)).unsqueeze(0))),
-            generator: target.put(&weights[gab.generator]).tr(),
-            layers,
+            words: Words::new(&self.config),
+            encoder,
             heads: FoldedHeads::new(weights, self, target),
             places: super::policy_gather(),
         })
     }
-}
-
-/// Converts the weights of a layer that reads pieces, [outputs, 64 · 12], from the order by square
-/// to the order by piece plane.
-fn by_piece(weight: &Tensor) -> Tensor {
-    let by_square = weight.view([-1, 64, PIECES]);
-    by_square.transpose(1, 2).flatten(1, 2)
-}
-
-/// Returns the part of the projection's weights that reads the board features, [board, width].
-fn of_board(weight: &Tensor) -> Tensor {
-    let board = weight.size()[1] - FEATURES;
-    weight.narrow(1, FEATURES, board).tr()
 }
 
 impl Folded {
@@ -179,40 +131,11 @@ impl Folded {
 
     /// Returns values and logits in the layout of [`Compact::launch`].
     fn evaluate(&self, words: &Tensor, places: &Tensor) -> Tensor {
-        let boards = words.size()[0];
-        let features = self.words.features() as i64;
-        let bytes = words.view_dtype(Kind::Uint8).to_kind(Kind::Int);
-        let bits = Tensor::embedding(&self.bits, &bytes, -1, false, false);
-        let bits = bits.view([boards, -1, 64]);
-        let mut x = self.embed(&bits.narrow(1, 0, features));
-        let mut biases = self.attacks.as_ref().map(|worth| {
-            let pairs = bits.narrow(1, features, 2 * 64).view([boards, 2, PAIRS]);
-            let biases = worth.expand([boards, -1, -1], false).bmm(&pairs);
-            let layers = self.layers.len() as i64;
-            biases.view([-1, layers, PAIRS]).unbind(1).into_iter()
-        });
-        for layer in &self.layers {
-            let biases = biases.as_mut().and_then(Iterator::next);
-            x = layer.forward(x, &self.generator, biases);
-        }
-        self.heads.forward(&x, places)
-    }
-
-    /// Returns tokens [B · 64, width] from features [B, features, 64].
-    fn embed(&self, features: &Tensor) -> Tensor {
-        let boards = features.size()[0];
-        let project = self.project.expand([boards, -1, -1], false);
-        let projected = features.transpose(1, 2).bmm(&project);
-        if let Some(Global { board, project, .. }) = &self.global {
-            let seen = board.forward(&features.narrow(1, 0, PIECES).flatten(1, 2));
-            let seen = seen.view([boards * 64, -1]);
-            let _ = projected.flatten(0, 1).addmm_(&seen, project);
-        }
-        let placed = self.add.addcmul(&projected, &self.multiply).flatten(0, 1);
-        match &self.global {
-            Some(global) => global.feed_forward.forward(placed),
-            None => placed,
-        }
+        let tokens = match &self.encoder {
+            Encoder::Kernel(encoder) => encoder.forward(words),
+            Encoder::Operators(encoder) => encoder.forward(words),
+        };
+        self.heads.forward(&tokens, places)
     }
 }
 

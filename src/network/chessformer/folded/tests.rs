@@ -55,7 +55,7 @@ fn network((name, edit): Case) -> Network {
     (config.attacks, config.attack_bias) = (true, true);
     config.norm = NormKind::Layer;
     config.position = PositionConfig::Gab {
-        compress: 4,
+        compress: 8,
         hidden: 32,
         generator: 16,
     };
@@ -81,11 +81,20 @@ fn fold(network: &Network, kind: Kind) -> Option<Folded> {
 #[test]
 fn folded_networks_compute_what_their_blocks_do() {
     let rows = rows(60);
-    for (kind, tolerance) in [(Kind::Float, 2e-5), (Kind::BFloat16, 0.05)] {
+    let kinds = [
+        (Kind::Float, 2e-5),
+        (Kind::BFloat16, 0.05),
+        (Kind::Half, 0.01),
+    ];
+    for (kind, tolerance) in kinds {
         for case in CASES {
             let network = network(case);
             let expected = network.freeze(Kind::Float).unwrap().forward(&rows).unwrap();
-            let found = fold(&network, kind).unwrap().forward(&rows).unwrap();
+            let folded = fold(&network, kind).unwrap();
+            let is_kernel = matches!(folded.encoder, Encoder::Kernel(_));
+            let is_global = case.0 == "a global embedding";
+            assert_eq!(is_kernel, kind == Kind::Half && !is_global, "{}", case.0);
+            let found = folded.forward(&rows).unwrap();
             assert_eq!(found.len(), expected.len());
             for (place, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 assert_eq!(found.size(), expected.size());
@@ -95,6 +104,25 @@ fn folded_networks_compute_what_their_blocks_do() {
             }
         }
     }
+}
+
+/// In CUDA, warps and lanes run at the same time. If one depended on another within a step, the
+/// order in which the CPU runs them would matter.
+#[test]
+fn the_kernels_warps_and_lanes_do_not_depend_on_each_other() {
+    let network = network(CASES[0]);
+    let mut folded = fold(&network, Kind::Half).unwrap();
+    let words = folded.words_of(&rows(3)).unwrap();
+    let mut tokens = |is_reversed, heads_per_pass| {
+        let Encoder::Kernel(encoder) = &mut folded.encoder else {
+            panic!("the network suits the kernel")
+        };
+        encoder.run_on_cpu(is_reversed, heads_per_pass);
+        encoder.forward(&words)
+    };
+    let expected = tokens(false, 2);
+    assert!(tokens(true, 2).equal(&expected));
+    assert!(tokens(false, 1).equal(&expected));
 }
 
 #[test]

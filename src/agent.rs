@@ -49,12 +49,12 @@ pub enum AgentKind {
     /// PUCT over the network.
     #[default]
     Mcts,
-    /// The policy's first move: one evaluation.
+    /// The policy's likeliest move, from one evaluation.
     Policy,
-    /// The best of the policy's candidates by value: one evaluation of the
-    /// position, and one after each candidate.
+    /// The policy's candidate with the best value, from one evaluation of the position and one
+    /// after each candidate.
     Value,
-    /// A move sampled from the policy, as people of a rating play it.
+    /// A move sampled from the policy, as people of a given rating play.
     Human,
     /// The move that a network picks from an imagined continuation.
     Diffusion,

@@ -313,11 +313,11 @@ impl Properties {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
     /// The network requires information that this game lacks.
-    #[error("the network cannot be asked: {0}")]
+    #[error("the network cannot evaluate this position: {0}")]
     Unencodable(#[from] Unencodable),
     /// An agent that needs values was given a network without them.
     #[error(
-        "the network `{0}` tells no value of a position, so it cannot be searched: \
+        "the network `{0}` has no value head, so it cannot be searched: \
          set Agent to policy or human"
     )]
     NoValue(String),
@@ -328,11 +328,11 @@ pub enum BackendError {
     #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
     /// The backend panicked.
-    #[error("the network's evaluation broke off, please report it: {0}")]
+    #[error("the network's evaluation failed unexpectedly; please report this: {0}")]
     Panicked(String),
     /// An agent that searches in imagination was given a network that cannot imagine.
     #[error(
-        "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
+        "the network `{0}` has not learned the effects of moves, so it cannot look ahead without \
          the rules: name one of the family world (option Net), or set Agent to another"
     )]
     NoImagination(String),

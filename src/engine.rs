@@ -84,10 +84,10 @@ pub enum EngineError {
     #[error("the engine {0} does not play Chess960: it has no option UCI_Chess960")]
     Chess960(String),
     /// The process has exited.
-    #[error("the engine {0} has ended unasked")]
+    #[error("the engine {0} has exited unexpectedly")]
     Ended(String),
     /// The engine did not answer in time.
-    #[error("the engine {engine} gave no answer in {} s", patience.as_secs_f32())]
+    #[error("the engine {engine} gave no answer within {} s", patience.as_secs_f32())]
     Silent {
         /// The engine.
         engine: String,

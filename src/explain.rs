@@ -122,16 +122,16 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The position has no legal move to explain.
-    #[error("the game is over there: {0}")]
+    #[error("the game is over in this position: {0}")]
     Over(&'static str),
     /// The network has no policy or no result output.
     #[error("the network has no output `{}`", .0.name())]
     Output(Output),
     /// The network uses an unknown input format.
-    #[error("the network reads positions in format {0}, which is not known here")]
+    #[error("the network reads positions in format {0}, which is not supported")]
     Format(u32),
     /// The move to explain is illegal.
-    #[error("the move to explain is not legal there")]
+    #[error("the move to explain is not legal in this position")]
     Illegal,
     /// The game cannot be encoded.
     #[error("the network cannot read the game: {0}")]
@@ -140,10 +140,10 @@ pub enum ExplainError {
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
     /// There are no positions for fitting a transcoder, or no separate positions for evaluating it.
-    #[error("there are no positions to fit to, or none to measure by")]
+    #[error("there are no positions to fit to, or none to measure on")]
     NoPositions,
     /// The network has no attention, as in a convolutional tower.
-    #[error("the network {0} has no attention to look at")]
+    #[error("the network {0} has no attention to show")]
     NoAttention(String),
     /// The network has no such encoder layer.
     #[error("the network has no layer {0} with a feed-forward block")]

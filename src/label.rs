@@ -92,7 +92,7 @@ pub enum LabelError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The engine starts, but fails on every position.
-    #[error("the engine failed on {failures} positions in a row, last so: {last}")]
+    #[error("the engine failed on {failures} positions in a row, most recently: {last}")]
     Useless {
         /// The number of failures.
         failures: u32,

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 pub enum Command {
     /// Print completions for a shell
     ///
-    /// Bash: `eval "$(NAME completions bash)"` in ~/.bashrc, where NAME is this program's.
-    /// Zsh, fish, PowerShell and Elvish load the script likewise.
+    /// For Bash, put `eval "$(NAME completions bash)"` in ~/.bashrc, where NAME is this program's
+    /// name. Zsh, fish, PowerShell and Elvish load the script similarly.
     Completions {
         /// The shell
         shell: Shell,

@@ -266,7 +266,7 @@ mod tests {
         let (_folder, path) = book("b.epd", b"7k/5Q2/8/8/8/8/8/K7 b - - 0 1");
         let stalemate = open(&path, 0, 0).unwrap();
         let error = stalemate.game(0).unwrap_err();
-        assert!(error.to_string().contains("the game is over there"));
+        assert!(error.to_string().contains("the game is over"));
         let (_folder, path) = book("c.epd", b"# nothing");
         assert!(matches!(
             open(&path, 0, 0),

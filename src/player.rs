@@ -481,8 +481,8 @@ fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Lis
     if needs_value && !properties.has_value {
         settings.agent = AgentKind::Policy;
         listener.note(&format!(
-            "WARNING: the network `{name}` tells no value of a position, which every search \
-             needs; the agent `policy` plays in its place"
+            "WARNING: the network `{name}` has no value head, which every search \
+             needs; the agent `policy` plays instead"
         ));
     }
 }

@@ -85,7 +85,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The server received a second termination signal.
-    #[error("ended at once: requests that ran got no answer")]
+    #[error("stopped at once: running requests got no response")]
     Hurried,
     /// The network cannot be loaded.
     #[error(transparent)]

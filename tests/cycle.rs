@@ -515,7 +515,7 @@ fn mistakes_get_one_line() {
     };
     let store = Store::open(&folder.path().join("store")).unwrap();
     store.put(&Name::generation(0), &wrong.to_json()).unwrap();
-    told(&["actor", "loop.toml"], "000000.pt is not there");
+    told(&["actor", "loop.toml"], "000000.pt is missing");
     store.put(&Name::network(0), b"x").unwrap();
     told(&["actor", "loop.toml"], "not the file");
 }

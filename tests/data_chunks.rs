@@ -283,7 +283,7 @@ const SPOILERS: [Spoiler; 10] = [
             record.castling_them_queenside = 0;
             record.castling_them_kingside = 0;
         },
-        "no legal position",
+        "not a legal position",
     ),
     (
         |record| {

@@ -237,7 +237,7 @@ fn user_errors_get_one_clear_line() {
     says(&["pack", input, "-o", &output], "--evals");
     says(
         &["pack", input, "-o", &output, "--evals", "chooser"],
-        "hold no training target",
+        "without any training target",
     );
     says(
         &["pack", "nowhere.pgn", "-o", &output, "--played"],

@@ -333,6 +333,6 @@ fn mistakes_get_one_line() {
     let output = second.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(errors.contains("another configuration"), "{errors}");
+    assert!(errors.contains("different configuration"), "{errors}");
     assert!(!first.wait_with_output().unwrap().status.success());
 }

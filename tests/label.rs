@@ -276,8 +276,8 @@ mod failing {
             return;
         }
         for (fault, told) in [
-            ("crash", "has ended unasked"),
-            ("hang", "gave no answer in 3 s"),
+            ("crash", "has exited unexpectedly"),
+            ("hang", "gave no answer within 3 s"),
             ("illegal", "answered `e2e5`, which is not a legal move"),
         ] {
             let folder = tempfile::tempdir().unwrap();

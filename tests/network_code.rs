@@ -142,7 +142,7 @@ fn hostile(written: &Path) -> Vec<(Vec<u8>, &'static str)> {
         (GOOD.with(DATA, memory).file(), "malformed pickle"),
         (
             GOOD.with("data/0", vec![0; 4]).file(),
-            "record `data/0` has another size",
+            "record `data/0` does not have the size",
         ),
         (
             GOOD.with("code/__torch__/other.py", "").file(),
@@ -163,7 +163,7 @@ fn hostile(written: &Path) -> Vec<(Vec<u8>, &'static str)> {
         (twice(DATA), "duplicate record names"),
         (
             GOOD.replaced(CODE, b"  metadata : str\n", b"").file(),
-            "other attributes",
+            "different attributes",
         ),
     ]
 }

@@ -221,7 +221,7 @@ fn backendbench_compares_number_formats() {
     let table = run("all", &[]);
     let auto = all["format"]["precision"].as_str().unwrap();
     assert!(
-        table.contains(&format!("auto takes {auto}\nbatch")),
+        table.contains(&format!("auto selects {auto}\nbatch")),
         "{table}"
     );
     assert_eq!(table.lines().count(), 4);
@@ -234,7 +234,7 @@ fn backendbench_compares_number_formats() {
             .iter()
             .all(|row| row["precision"] == "bf16")
     );
-    assert!(run("bf16", &[]).starts_with("plain in bf16, 1 threads\n"));
+    assert!(run("bf16", &[]).starts_with("plain in bf16, 1 thread\n"));
     // Without a network, there is nothing to measure.
     let mut uniform =
         place.tessera(&["backendbench", "--backend", "uniform", "--precision", "all"]);

@@ -191,7 +191,7 @@ fn an_interrupted_review_keeps_its_results() {
     assert!(interrupted.unwrap().success());
     let output = running.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(errors.contains("stopping: the review is made"), "{errors}");
+    assert!(errors.contains("stopping: the review covers"), "{errors}");
     let json: Value = serde_json::from_str(&succeed(output)).unwrap();
     let games = json["games"].as_array().unwrap();
     assert_eq!(games[0]["game"]["warnings"], json!([]));

@@ -50,13 +50,13 @@ class LongRun(unittest.TestCase):
         return done.stdout + done.stderr
 
     def test_it_starts_once_reports_and_stops(self):
-        self.assertIn("nobody trains", self.run_tool("status"))
+        self.assertIn("not training", self.run_tool("status"))
         first = self.run_tool("start")
-        self.assertIn("trains", first)
+        self.assertIn("is training", first)
         self.assertIn("32,000 samples", first)
         again = self.run_tool("start")
         self.assertEqual(first.split(" process ")[1].split()[0], again.split(" process ")[1].split()[0])
-        self.assertIn("nobody trains", self.run_tool("stop"))
+        self.assertIn("not training", self.run_tool("stop"))
 
     def test_a_branch_decays_a_copy_and_leaves_the_run_alone(self):
         self.run_tool("start")

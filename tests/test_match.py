@@ -212,7 +212,7 @@ class MatchTest(ToolTest):
         self.assertTrue((self.folder / "games.pgn").read_text().startswith(first))
         self.assertEqual([game.headers["Round"] for game in self.games()], list("1234"))
         other = self.match(*conditions, "--max-plies", "30", "--limit", "4", "--resume", status=2)
-        self.assertIn("other conditions", other)
+        self.assertIn("different settings", other)
 
     def test_adjudication(self):
         # Both engines report +9.00, so neither resigns, but with low limits the game is adjudicated
@@ -255,7 +255,7 @@ class MatchTest(ToolTest):
             ([*good, *good, "--nodes", "1"], "both engines are named"),
             ([*good, "--engine", "name=x,cmd=/nonexistent", "--nodes", "1"], "x does not start"),
             ([*good, *self.engine("x", extra=",option.No=1"), "--nodes", "1"], "does not support option No"),
-            ([*good, *self.engine("x")], "to think with"),
+            ([*good, *self.engine("x")], "needs time, nodes, depth or tc"),
             ([*good, *self.engine("x"), "--tc", "fast"], "not a time control"),
             ([*good, *self.engine("x"), "--nodes", "1", "--openings", "no.epd"], "no.epd"),
         ):

@@ -297,11 +297,11 @@ class MatchTest(ToolTest):
 
     def test_mistakes_get_one_line(self):
         for arguments, expected in (
-            (["--sprt", "5,0"], "ELO0 is below ELO1"),
+            (["--sprt", "5,0"], "ELO0 must be below ELO1"),
             (["--sprt", "0"], "use ELO0,ELO1"),
             (["--sprt", "0,5,2"], "ALPHA and BETA"),
             (["--sprt", "0,300", "--elo-model", "normalised"], "within ±200"),
-            (["--sprt", "0,5", "--limit", "3"], "--limit is even"),
+            (["--sprt", "0,5", "--limit", "3"], "--limit must be even"),
             (["--sprt", "0,5", "--elo-model", "bayesian"], "invalid choice"),
             (["--each", "name=x"], "give it to --engine"),
             (["--each", "nodes=many"], "nodes `many` is not a number"),

@@ -152,7 +152,7 @@ class TuneTest(ToolTest):
             ([], {"options": ["Alpha=1,0,200,0.1,0.1"]}, "takes 0 to 100 for Alpha"),
             ([], {"options": ["Alpha=1,0,20"]}, "NAME=START,MIN,MAX,STEP_END,R_END"),
             ([], {"options": [*OPTIONS, "alpha=1,0,2,0.1,0.1"]}, "named twice"),
-            ([], {"games": 3}, "--limit is even"),
+            ([], {"games": 3}, "--limit must be even"),
             (["--resume"], {"state": "broken.json"}, "is not the state of a tuning"),
             ([], {"state": "nowhere/tune.json"}, "nowhere/tune.json"),
         ):

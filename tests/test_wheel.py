@@ -296,7 +296,7 @@ class WheelTest(unittest.TestCase):
         damaged[len(damaged) // 2] ^= 1
         for name, content, error in (
             ("damaged.pt", damaged, "ValueError: damaged.pt is damaged: the checksum of "),
-            ("text.pt", b"text", "ValueError: text.pt is damaged, or no network"),
+            ("text.pt", b"text", "ValueError: text.pt is damaged, or not a network"),
         ):
             (self.folder / name).write_bytes(content)
             done = self.run_program("python", "-c", f"import tessera_chess; tessera_chess.load('{name}')")

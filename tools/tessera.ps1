@@ -37,9 +37,9 @@ if (-not (Test-Fresh)) {
         Fail 'Python 3 is missing (with pip, it fetches libtorch)'
     }
     $begun = Get-Date
-    Invoke-Step 'the set-up failed: its reason is above' { python (Join-Path $root 'tools\setup') }
+    Invoke-Step 'the set-up failed: the reason is above' { python (Join-Path $root 'tools\setup') }
     Push-Location $root
-    Invoke-Step 'the build failed: its reason is above' {
+    Invoke-Step 'the build failed: the reason is above' {
         cargo build --release --bin tessera --target-dir (Join-Path $root 'target')
     }
     Pop-Location

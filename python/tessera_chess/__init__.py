@@ -151,7 +151,7 @@ def encode(
     boards = [boards] if isinstance(boards, chess.Board) else boards
     for rating in (self_elo, opponent_elo):
         if not isinstance(rating, int) or rating < 0:
-            raise ValueError(f"a rating is a whole number from 0, not {rating!r}")
+            raise ValueError(f"a rating must be a whole number of at least 0, not {rating!r}")
     rows = [[*_words(board), self_elo, opponent_elo] for board in boards]
     # A row's words are unsigned, but PyTorch's integers are signed.
     signed = [[word - (1 << 64) if word >> 63 else word for word in row] for row in rows]
@@ -192,7 +192,7 @@ def _orient(squares: int, us: bool) -> int:
 
 
 def _pieces(board: chess.Board, us: bool) -> list[int]:
-    """Returns the bitboards of our pawns, knights, bishops, rooks, queens and king, and then those of theirs."""
+    """Returns the bitboards of our pawns, knights, bishops, rooks, queens and king, and then the opponent's."""
     return [board.pieces_mask(kind, colour) for colour in (us, not us) for kind in range(1, 7)]
 
 
@@ -204,7 +204,7 @@ def _is_initial(board: chess.Board) -> bool:
 
 
 def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
-    """Returns the rook with which a side may still castle."""
+    """Returns the bitboard of the rook with which a side may still castle, or 0."""
     king = board.king(colour)
     rank = 0xFF if colour else 0xFF << 56
     rooks = board.clean_castling_rights() & rank
@@ -215,7 +215,7 @@ def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
 
 
 def _en_passant(board: chess.Board) -> int | None:
-    """Returns the square that a pawn has just passed, or None, also if the FEN names an impossible square."""
+    """Returns the en-passant square, or None without one or if the FEN names an impossible one."""
     import chess
 
     return None if board.status() & chess.STATUS_INVALID_EP_SQUARE else board.ep_square
@@ -310,7 +310,7 @@ class Network:
         if self.metadata["encoder"]["kind"] == "planes":
             [rows] = inputs
             if rows.ndim != 2 or rows.shape[1] != WIDTH:
-                raise ValueError(f"rows are [B, {WIDTH}], as encode makes them, not {list(rows.shape)}")
+                raise ValueError(f"rows must be [B, {WIDTH}], as encode returns them, not {list(rows.shape)}")
             inputs = (rows[:, self._columns],)
         with torch.inference_mode():
             outputs = self.module(*(tensor.to(self.device) for tensor in inputs))
@@ -327,8 +327,8 @@ def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
     A network file contains code, which this function, unlike the engine, does not check. Load only files that you
     trust.
 
-    Raises `FileNotFoundError` if there is no such network, and `ValueError` if the file is damaged or no network
-    of Tessera's.
+    Raises `FileNotFoundError` if there is no such network, and `ValueError` if the file is damaged or not a
+    Tessera network.
     """
     path = Path(network)
     if not path.is_file():
@@ -340,7 +340,7 @@ def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except zipfile.BadZipFile:
-        raise ValueError(f"{path} is damaged, or no network") from None
+        raise ValueError(f"{path} is damaged, or not a network") from None
     if damaged is not None:
         raise ValueError(f"{path} is damaged: the checksum of {damaged} is wrong")
     import torch
@@ -349,6 +349,6 @@ def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
     module = torch.jit.load(os.fspath(path), map_location="cpu", _extra_files=files)  # type: ignore[no-untyped-call]
     metadata = json.loads(files["metadata.json"] or "null")
     if not isinstance(metadata, dict) or "encoder" not in metadata:
-        raise ValueError(f"{path} is TorchScript, but no network of Tessera's: its metadata is missing")
+        raise ValueError(f"{path} is TorchScript, but not a Tessera network: its metadata is missing")
     # The files hold fp16, in which a CPU is slow, and which not all operators accept.
     return Network(module.float().eval().to(device), metadata, device)

@@ -38,7 +38,7 @@ pub enum ParseDeviceError {
     #[error("`{0}` is not a device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
     Unknown(String),
     /// There are too many devices.
-    #[error("{0} devices are more than {MOST_DEVICES}")]
+    #[error("{0} devices exceed the limit of {MOST_DEVICES}")]
     TooMany(usize),
 }
 

@@ -129,7 +129,7 @@ pub enum ContractError {
     #[error("its metadata cannot be read: {0}")]
     Json(#[from] serde_json::Error),
     /// A field has a value that another version or program wrote.
-    #[error("its field `{field}` is {found}; this engine knows {known}")]
+    #[error("its field `{field}` is {found}; this engine supports {known}")]
     Unknown {
         /// The field.
         field: &'static str,
@@ -139,7 +139,7 @@ pub enum ContractError {
         known: String,
     },
     /// A tensor's dtype or shape does not match its name.
-    #[error("its `{0}` is not of the type and shape that this name stands for")]
+    #[error("its `{0}` does not have the type and shape that this name implies")]
     Tensor(String),
     /// The file is a move-token model, but a position network is required.
     #[error("it reads whole games, move by move: networks that evaluate positions are needed here")]

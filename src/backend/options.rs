@@ -9,7 +9,7 @@ pub enum BackendKind {
     /// A network through libtorch.
     #[default]
     Torch,
-    /// The same, compared with the network in f32 on the CPU.
+    /// A network through libtorch, compared with the same network in f32 on the CPU.
     Check,
     /// No network: all moves equally likely, all positions even.
     Uniform,

@@ -14,39 +14,40 @@ use tessera::backend::{
 use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_file};
 use tessera::eval::throughput::{Throughput, measure, positions};
 use tessera::network::backends;
+use tessera::output::counted;
 
 /// Number of different positions that are evaluated in turn, and the largest batch.
 const POSITIONS: usize = 4096;
 
-/// Measure a network's evaluations a second by batch size
+/// Measure a network's evaluations per second by batch size
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The network: a file, or a name such as tessera-s; without it, the network built into
-    /// the program
+    /// The network: a file, or a name such as tessera-s; by default the network built into the
+    /// program
     #[arg(long, value_name = "NET", value_parser = network_file)]
     net: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArguments,
-    /// Number format that the network runs in; `all` compares those that it can run in
+    /// Number format that the network runs in; `all` compares every format that it supports
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: Formats,
     #[command(flatten)]
     backend: BackendArguments,
-    /// Threads that call at once; 0 takes as many as the backend recommends
+    /// Threads that call the backend concurrently; 0 uses the number that the backend recommends
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// Batch sizes, with commas between them
+    /// Batch sizes, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,8,32,64,256",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     batch: Vec<u32>,
     /// Time for each batch size
     #[arg(long, value_name = "TIME", default_value = "3s")]
     time: TimeSpan,
-    /// Trace ten evaluations of the last batch size into this file, in Chrome's trace format:
-    /// libtorch's operators, and a GPU's launches and kernels
+    /// Trace ten evaluations at the last batch size and write libtorch's operators and, on a GPU,
+    /// kernel launches and kernels to this file, in Chrome's trace format
     #[arg(long, value_name = "OUT.json")]
     trace: Option<PathBuf>,
-    /// Run the network by its file's code or by the program's own, on every device as on a GPU
+    /// Run the network with its file's code or with the program's own, on every device
     #[arg(long, hide = true, value_name = "WHOSE")]
     code: Option<Code>,
     /// Print one JSON object
@@ -90,7 +91,9 @@ impl ValueEnum for Formats {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         match self {
             Formats::One(precision) => precision.to_possible_value(),
-            Formats::All => Some(PossibleValue::new("all").help("Each that the network runs in")),
+            Formats::All => {
+                Some(PossibleValue::new("all").help("Every format that the network supports"))
+            }
         }
     }
 }
@@ -197,10 +200,11 @@ impl Arguments {
     fn heading(&self, chosen: &dyn Backend, all: &[Arc<dyn Backend>], threads: usize) -> String {
         let Properties { name, format, .. } = chosen.properties();
         let format = format.as_ref();
+        let threads = counted(threads, "thread");
         match self.precision {
             Formats::One(_) => {
                 let format = format.map_or(String::new(), |format| format!(" in {format}"));
-                format!("{name}{format}, {threads} threads\nbatch  evaluations/s  ms/call\n")
+                format!("{name}{format}, {threads}\nbatch  evaluations/s  ms/call\n")
             }
             Formats::All => {
                 let auto = format.map_or(Precision::Auto, |format| format.precision);
@@ -208,9 +212,7 @@ impl Arguments {
                 let columns =
                     precisions.map(|precision| format!("  {:>13}", precision.to_string()));
                 let columns: String = columns.collect();
-                format!(
-                    "{name}, {threads} threads, evaluations/s; auto takes {auto}\nbatch{columns}\n"
-                )
+                format!("{name}, {threads}, evaluations/s; auto selects {auto}\nbatch{columns}\n")
             }
         }
     }

@@ -19,18 +19,18 @@ const HASH: usize = 1024;
 
 /// Measure the search on 34 fixed positions
 ///
-/// Without --nodes every position is searched to the same mean leaf depth: on
-/// the random backend and with one thread the number of nodes is the search's
-/// signature, the same on every machine.
+/// Without --nodes, every position is searched to the same mean leaf depth. With the random backend
+/// and one thread, the number of nodes is then the search's signature, which is the same on every
+/// machine.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Visit this many nodes of each position
+    /// Search this many nodes per position
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
-    /// Search this position in place of the fixed ones
+    /// Search this position instead of the fixed ones
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
-    /// Backend that evaluates positions; `random` hashes the position
+    /// Backend that evaluates positions; `random` derives evaluations from a hash of the position
     #[arg(long, value_enum, default_value_t = BackendKind::Random, value_name = "BACKEND")]
     backend: BackendKind,
     #[command(flatten)]

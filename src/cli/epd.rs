@@ -11,16 +11,16 @@ use tessera::eval::epd::{Attempt, Summary, read, sample, summarise};
 use tessera::eval::runner;
 use tessera::progress;
 
-/// Let a player solve a test suite in the EPD format
+/// Let a player solve a test suite in EPD format
 ///
-/// Supported are best moves (bm), moves to avoid (am), moves with points
-/// (c0 "f5=10, Bf2=5") and mates to prove (bm #3).
+/// Supports best moves (bm), moves to avoid (am), moves with points (c0 "f5=10, Bf2=5") and mates
+/// to prove (bm #3).
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The suite
     #[arg(value_name = "FILE.epd")]
     file: PathBuf,
-    /// Take only this many positions, evenly spread over the suite
+    /// Use only this many positions, spread evenly over the suite
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Print a line for each position

@@ -15,15 +15,15 @@ use tessera::network::backends;
 /// The rating used for a player whose rating is unknown.
 const USUAL_ELO: u16 = 1500;
 
-/// Evaluate one position: win, draw and loss, and the policy move by move
+/// Evaluate one position: the probabilities of win, draw and loss, and of each move
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     position: PositionArguments,
     #[command(flatten)]
     network: NetworkArguments,
-    /// Ratings of the side to move, to be shown side by side, such as 1200,1500,1800; by
-    /// the network that plays like people, unless --net names another
+    /// Ratings of the side to move, such as 1200,1500,1800, for which evaluations are shown side by
+    /// side. Unless --net names a network, the one that plays like people evaluates
     #[arg(
         long,
         value_delimiter = ',',
@@ -34,7 +34,8 @@ pub struct Arguments {
     /// Rating of the side to move, for networks that take ratings
     #[arg(long, default_value_t = USUAL_ELO, value_name = "ELO")]
     self_elo: u16,
-    /// Rating of the other side; without it 1500, or that of --elo
+    /// Rating of the other side; by default 1500 or, with --elo, the same as that of the side to
+    /// move
     #[arg(long, value_name = "ELO")]
     opponent_elo: Option<u16>,
     #[command(flatten)]

@@ -30,36 +30,35 @@ const ENSEMBLE: &str = "ensemble by rating";
 
 /// Measure how well networks predict human moves and results, by rating
 ///
-/// Figures are given by the mover's rating: how often the policy's likeliest move was
-/// played, the played move's log-loss, the expected calibration error of the likeliest
-/// move's probability (15 bins), and the same of the result. Errors are standard
-/// errors for games drawn at random; differences between networks have 95 %
-/// intervals of a paired bootstrap over games. Networks that read ratings are told
-/// both players'.
+/// For each band of the mover's rating, the table shows how often the policy's likeliest move was
+/// played, the log-loss of the played move, the expected calibration error of the likeliest move's
+/// probability (15 bins), and the same three figures for the game's result. Standard errors treat
+/// the games as a random sample; differences between networks come with 95 % intervals from a
+/// paired bootstrap over games. Networks that read ratings are given both players' ratings.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The games, with ratings: PGN, plain or compressed with gzip or zstd
+    /// The games: PGN with ratings, plain or compressed with gzip or zstd
     #[arg(value_name = "FILE.pgn")]
     file: PathBuf,
-    /// Networks, with commas between them: files, or names such as tessera-s. Without any,
-    /// the network built into the program
+    /// Networks, separated by commas: files, or names such as tessera-s. By default the network
+    /// built into the program
     #[arg(long, value_name = "NET", value_delimiter = ',', value_parser = network_file)]
     net: Vec<PathBuf>,
-    /// Hold the agent `human` against people as it plays with each of the networks, its
-    /// short search included, in place of the networks' own policies
+    /// Compare people's moves with those that the agent `human`, including its short search, plays
+    /// with each network, instead of with the networks' policies
     #[arg(long)]
     search: bool,
-    /// One more column: for each position that of these networks which is nearest in
-    /// rating to the mover, such as maia-1100.pt=1100,maia-1500.pt=1500
+    /// Add a column that evaluates each position with the network whose rating is nearest to the
+    /// mover's. Example: maia-1100.pt=1100,maia-1500.pt=1500
     #[arg(long, value_name = "NET=ELO", value_delimiter = ',', value_parser = rated)]
     by_rating: Vec<(PathBuf, u16)>,
-    /// One more column: the mean policy and value of all networks of --by-rating,
-    /// weighted by a Gaussian of the distance from the mover's rating with this
-    /// standard deviation in rating points, such as 200
+    /// Add a column with the mean policy and value of all networks of --by-rating, weighted by a
+    /// Gaussian of the distance from the mover's rating. This is its standard deviation in rating
+    /// points, such as 200
     #[arg(long, value_name = "POINTS", requires = "by_rating")]
     rating_spread: Option<u32>,
-    /// Take only this share of the games, by the hash of their moves. They are those
-    /// that a training with the same `data.validation`, or a larger one, never sees
+    /// Use only this share of the games, selected by a hash of their moves. A training run whose
+    /// `data.validation` is at least as large never trains on them
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     held_out: f64,
     /// Skip this many plies at the beginning of each game
@@ -68,17 +67,16 @@ pub struct Arguments {
     /// Leave out the moves of players below this rating
     #[arg(long, default_value_t = 1000, value_name = "ELO")]
     min_elo: u16,
-    /// Take at most this many positions of each band, drawn evenly
+    /// Use at most this many positions of each rating band, sampled uniformly
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Seed of that draw
+    /// Seed of that sampling
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Instead of measuring, print the positions with their games so far, one JSON object
-    /// a line
+    /// Instead of measuring, print each position with its game so far, as one JSON object per line
     #[arg(long, conflicts_with_all = ["net", "search", "by_rating", "json"])]
     list: bool,
-    /// Threads that evaluate; 0 takes as many as the network recommends
+    /// Threads that evaluate; 0 uses the number that suits the network
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
     #[command(flatten)]

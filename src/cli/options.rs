@@ -14,7 +14,7 @@ use tessera::{player, uci};
 pub struct SearchArguments {
     #[command(flatten)]
     pub network: NetworkArguments,
-    /// Threads of a search
+    /// Search threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Set a UCI option, such as CPuct=2; may be repeated
@@ -53,14 +53,14 @@ impl SearchArguments {
 /// A position.
 #[derive(Args, Clone, Debug)]
 pub struct PositionArguments {
-    /// The position; without it, the initial one
+    /// The position; by default the initial position
     #[arg(long, value_name = "FEN")]
     pub fen: Option<String>,
-    /// Castle by the rules of Chess960; recognised from the FEN where only Chess960 allows it
+    /// Castle by the rules of Chess960; detected automatically if the FEN is legal only in Chess960
     #[arg(long)]
     pub chess960: bool,
-    /// Moves played from there, in UCI notation or SAN, with commas or spaces between them,
-    /// such as e4,c5 or "1. e4 c5"; networks see them as history
+    /// Moves played from that position, in UCI notation or SAN, separated by commas or spaces, such
+    /// as e4,c5 or "1. e4 c5"; networks read them as history
     #[arg(long, value_name = "MOVES", value_delimiter = ',')]
     pub moves: Vec<String>,
 }

@@ -7,10 +7,10 @@ use std::fmt::Write;
 use std::time::Instant;
 use tessera::chess::perft::divide;
 
-/// Count the sequences of legal moves
+/// Count the legal move sequences of a given length
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Plies to look ahead
+    /// Length in plies
     #[arg(value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=30))]
     depth: u32,
     #[command(flatten)]

@@ -24,14 +24,15 @@ pub struct PlayerArguments {
     /// The agent that chooses moves
     #[arg(long, value_enum, default_value_t, value_name = "AGENT")]
     agent: AgentKind,
-    /// Nodes that `mcts` visits for a move
+    /// Nodes that `mcts` searches per move
     #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
     #[command(flatten)]
     backend: BackendArguments,
     #[command(flatten)]
     search: SearchArguments,
-    /// Positions searched in parallel, each by its own player; 0 chooses by the device
+    /// Positions searched in parallel, each by its own player; 0 chooses a number that suits the
+    /// device
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
 }

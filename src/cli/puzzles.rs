@@ -14,19 +14,20 @@ use tessera::progress;
 
 /// Let a player solve Lichess puzzles
 ///
-/// A puzzle is solved if every move of the solution is found; another move
-/// counts only if it mates at once.
+/// A puzzle is solved if every move of the solution is found; a different move counts only if it
+/// mates immediately.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The puzzles: a CSV file with the columns PuzzleId, FEN, Moves, Rating, plain or
     /// compressed with gzip or zstd
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
-    /// Take only one half, split by a hash of the puzzles' names: choose networks by
-    /// one half, report the other
+    /// Use only one half of the puzzles, split by a hash of their IDs: choose networks on one half
+    /// and report results on the other
     #[arg(long, value_enum, value_name = "HALF")]
     half: Option<Half>,
-    /// Take only this many, evenly from all rating bands, the same on each run
+    /// Use only this many puzzles, spread evenly over the rating bands; every run uses the same
+    /// ones
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     #[command(flatten)]

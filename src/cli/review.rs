@@ -13,6 +13,7 @@ use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
 use tessera::network::backends;
+use tessera::output::counted;
 use tessera::play::Control;
 use tessera::review::{
     Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
@@ -25,21 +26,21 @@ const CACHE: usize = 64;
 /// Exit code of a program that was interrupted by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Review games: what went wrong, what players of your level do there, and why
+/// Review games: what went wrong and why, and what players of your level would have played
 ///
-/// Each move is compared with the best one, marked by Lichess's thresholds and, where facts on
-/// the board explain it, explained. A model of people's play tells how many players of each
-/// rating play the move, and at which rating the game as a whole is likeliest. Without
-/// an output the review is printed. Ctrl-C stops the searches and reviews what they
-/// found. Results are kept in the user's cache folder, so that the same game is reviewed
-/// at once the next time.
+/// Each move is compared with the best one, marked by Lichess's thresholds and, where facts on the
+/// board show why it is bad, explained. A model of human play estimates what share of players of
+/// each rating would play the move, and at which rating the game as a whole is likeliest. Without
+/// --output, the review is printed. Ctrl-C stops the searches and reviews what they have found so
+/// far. Results are stored in the user's cache folder, so reviewing the same game again takes no
+/// time.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The games: PGN files, plain or compressed with gzip or zstd, folders of them, or - for
     /// standard input
     #[arg(value_name = "GAME.pgn", required = true)]
     games: Vec<PathBuf>,
-    /// Review the moves of the player of this name, and leave out games of others
+    /// Review the moves of the player with this name, and skip games of other players
     #[arg(long, value_name = "NAME", group = "whose")]
     player: Option<String>,
     /// Review White's moves
@@ -48,7 +49,7 @@ pub struct Arguments {
     /// Review Black's moves
     #[arg(long, group = "whose")]
     black: bool,
-    /// Compare with players of this rating; without it, the player's in the PGN
+    /// Compare with players of this rating; by default the player's rating in the PGN
     #[arg(long, value_name = "ELO", value_parser = clap::value_parser!(u16).range(1..=4000))]
     elo: Option<u16>,
     /// Nodes for each position
@@ -59,10 +60,10 @@ pub struct Arguments {
     /// Backend that evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
-    /// Threads that evaluate; 0 takes all processors
+    /// Threads that evaluate; 0 uses all processors
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// The page to write, or a folder, which several games need
+    /// The page to write, or a folder for the pages of several games
     #[arg(short, long, value_name = "OUT.html")]
     output: Option<PathBuf>,
     /// Write the games with marks, scores, lines and comments
@@ -126,9 +127,9 @@ impl Arguments {
             }
         }
         bar.finish_and_clear();
-        let missing = games.len() - reports.len();
-        if missing > 0 {
-            tell(format_args!("stopped: {missing} games are left"));
+        let (all, reviewed) = (games.len(), reports.len());
+        if reviewed < all {
+            tell(format_args!("stopped after {reviewed} of {all} games"));
         }
         if let Some(path) = &self.pgn {
             save(path, &annotated)?;
@@ -202,7 +203,8 @@ impl Arguments {
         if let (Some(player), 1..) = (&self.player, read.of_others) {
             let count = read.of_others;
             tell(format_args!(
-                "left out: {count} games that {player} did not play"
+                "left out: {} that {player} did not play",
+                counted(count, "game")
             ));
         }
         match (read.games.is_empty(), &self.player) {
@@ -305,7 +307,7 @@ impl Arguments {
             Ok(people) => Ok((Some(people), options)),
             Err(backends::LoadError::NoHumanBuiltIn) => {
                 tell(
-                    "no network that plays like people is built in: shares and ratings are left out",
+                    "no network that plays like people is built in, so the review has no shares or ratings",
                 );
                 Ok((None, options))
             }
@@ -332,7 +334,7 @@ impl Arguments {
         if analysis != known {
             let kept = reviewer.cache.store(&source.game, &analysis);
             // A failure to cache the results must not lose the review itself.
-            kept.unwrap_or_else(|error| tell(format_args!("the results are not kept: {error}")));
+            kept.unwrap_or_else(|error| tell(format_args!("the results are not stored: {error}")));
         }
         searched?;
         let name = |backend: &Arc<dyn Backend>| backend.properties().name.clone();
@@ -458,7 +460,7 @@ fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
             std::process::exit(INTERRUPTED);
         }
         asked.stop();
-        tell("stopping: the review is made of what was searched");
+        tell("stopping: the review covers what was searched so far");
     })?;
     Ok(control)
 }

@@ -31,26 +31,26 @@ pub struct Arguments {
     /// Port to listen on; 0 chooses a free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
-    /// Address to listen on, or a name of one, such as localhost. Others than this machine's
-    /// own need --token-file or --open
+    /// Address to listen on, or a host name such as localhost. Addresses that other machines can
+    /// reach need --token-file or --open
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = Bind::look_up)]
     bind: Bind,
-    /// Hosts under which clients reach the server, other than localhost and --bind, such as
-    /// chess.example.org behind a proxy, with commas between them
+    /// Hosts, separated by commas, by which clients reach the server in addition to localhost and
+    /// --bind, such as chess.example.org behind a proxy
     #[arg(long = "host", value_name = "HOST", value_delimiter = ',')]
     hosts: Vec<Host>,
-    /// File of the tokens that let a client in, one a line
+    /// File of access tokens, one per line; clients must send one of them
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Let everybody in who can reach the address
+    /// Let everyone who can reach the address send requests
     #[arg(long, conflicts_with = "token_file")]
     open: bool,
-    /// Origins of pages elsewhere that may ask, such as https://example.org, with commas
-    /// between them
+    /// Origins, separated by commas, of other sites' pages that may send requests, such as
+    /// https://example.org
     #[arg(long = "origin", value_name = "ORIGIN", value_delimiter = ',')]
     origins: Vec<Origin>,
-    /// Analyse on Lichess's board too, for the account whose API token this file holds; the
-    /// token has the scopes engine:read and engine:write
+    /// Also analyse on Lichess's analysis board, for the account whose API token this file
+    /// contains; the token needs the scopes engine:read and engine:write
     #[arg(long, value_name = "FILE")]
     lichess_token_file: Option<PathBuf>,
     /// Address of the site that the token is for
@@ -69,17 +69,17 @@ pub struct Arguments {
         default_value = "https://engine.lichess.ovh"
     )]
     lichess_broker: String,
-    /// Load these networks too, for the agents of their families and for requests that name
-    /// them: files, or names such as tessera-world, with commas between them
+    /// Also load these networks, separated by commas, for the agents of their families and for
+    /// requests that name them: files, or names such as tessera-world
     #[arg(long = "also", value_name = "NET", value_delimiter = ',', value_parser = network_file)]
     networks: Vec<PathBuf>,
-    /// Agent that plays unless a request says otherwise
+    /// Agent that plays unless a request names another one
     #[arg(long, value_enum, default_value_t, value_name = "AGENT")]
     agent: AgentKind,
     #[command(flatten)]
     backend: BackendArguments,
-    /// Serve nothing: ask the server at this address, such as localhost:8080, whether it is
-    /// ready, and fail if it is not
+    /// Instead of serving, check that the server at this address, such as localhost:8080, is ready,
+    /// and fail if it is not
     #[arg(long, value_name = "ADDRESS")]
     check: Option<String>,
     #[command(flatten)]
@@ -91,29 +91,29 @@ pub struct Arguments {
 /// Limits of a request, of a client and of all clients together.
 #[derive(Args)]
 struct LimitArguments {
-    /// Most nodes of a search
+    /// Maximum number of nodes per search
     #[arg(long, value_name = "N", default_value_t = Limits::default().nodes, value_parser = clap::value_parser!(u64).range(1..))]
     max_nodes: u64,
-    /// Longest time of a search
+    /// Maximum time per search
     #[arg(long, value_name = "TIME", default_value_t = TimeSpan(Limits::default().time), value_parser = TimeSpan::positive)]
     max_time: TimeSpan,
-    /// Searches that run at once; 0 is one a processor core
+    /// Searches that run concurrently; 0 runs one per processor core
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: u16,
-    /// Requests that may wait for a place
+    /// Requests that may wait in the queue
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue as u32)]
     queue: u32,
     /// Search trees kept for games in progress, 64 MiB each; 0 keeps four per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     trees: u16,
-    /// Requests a second of one client; 0 sets no limit, which is the default on this
-    /// machine; others default to 20
+    /// Requests per second and client; 0 sets no limit. The default is 0 if only this machine can
+    /// reach the server, and 20 otherwise
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
-    /// Streams that one client may have open
+    /// Open streams per client
     #[arg(long, value_name = "N", default_value_t = Limits::default().streams as u16)]
     streams: u16,
-    /// Connections that are open at once
+    /// Open connections in total
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections as u32, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// Time after which a connection without a request is closed
@@ -129,7 +129,7 @@ impl Arguments {
         let is_local = self.bind.address.is_loopback();
         if !is_local && self.token_file.is_none() && !self.open {
             bail!(
-                "--bind {} lets others in: name who may ask by --token-file, or say --open",
+                "--bind {} lets other machines connect: restrict access with --token-file, or allow it with --open",
                 self.bind.host
             );
         }
@@ -191,7 +191,7 @@ struct Bind {
 
 impl Bind {
     fn look_up(text: &str) -> anyhow::Result<Bind> {
-        let host: Host = text.parse().context("the port is --port's to say")?;
+        let host: Host = text.parse().context("set the port with --port")?;
         let address = match &host {
             Host::Address(address) => *address,
             Host::Name(name) => {

@@ -17,9 +17,9 @@ pub fn network_file(text: &str) -> Result<PathBuf, String> {
     if is_name && !path.exists() {
         let known = shipped::names();
         return Err(match known.is_empty() {
-            true => "there is no such file, and no networks are beside the program".to_owned(),
+            true => "there is no such file, and no networks are next to the program".to_owned(),
             false => format!(
-                "there is no such file, and the networks beside the program are {}",
+                "there is no such file, and the networks next to the program are {}",
                 known.join(", ")
             ),
         });
@@ -59,7 +59,8 @@ pub struct DeviceArguments {
     /// The device.
     #[command(flatten)]
     pub place: PlaceArguments,
-    /// Number format that the network runs in; `tessera doctor` says what auto is here
+    /// Number format that the network runs in; `tessera doctor` shows what auto selects on this
+    /// machine
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub precision: Precision,
 }
@@ -75,8 +76,8 @@ impl DeviceArguments {
 /// The network and the device that runs it.
 #[derive(Args, Clone, Debug)]
 pub struct NetworkArguments {
-    /// The network: a file, or a name such as tessera-s of one that ships with the program;
-    /// without it, the default network
+    /// The network: a file, or the name of one that ships with the program, such as tessera-s; if
+    /// omitted, the default network
     #[arg(long, value_name = "NET", value_parser = network_file)]
     pub net: Option<PathBuf>,
     /// The device and format.

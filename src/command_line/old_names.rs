@@ -174,7 +174,7 @@ impl Translation {
                 }
                 self.done.extend([name, list]);
             }
-            // It is not an old name here, or it has no value; the program reports the error.
+            // The word is not an old name here, or it lacks a value; the parser reports the error.
             _ => {
                 self.done.push(name);
                 self.take_value(has_own_value);

@@ -63,7 +63,7 @@ pub enum CycleError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A name reserved for this worker is taken by another worker's data.
-    #[error("{0} is taken: two workers have one name")]
+    #[error("{0} is taken: two workers have the same name")]
     Taken(Name),
     /// A file that a manifest names is missing or corrupt.
     #[error("{name} is {what}: the store is damaged, or was copied incompletely")]
@@ -89,7 +89,7 @@ pub enum CycleError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The inputs of a new network differ from those of the previous network.
-    #[error("the network of generation {0} reads other inputs than the one before it")]
+    #[error("the network of generation {0} reads different inputs from the previous one")]
     Inputs(u64),
     /// The network failed.
     #[error(transparent)]
@@ -128,8 +128,8 @@ pub enum CycleError {
     },
     /// There are no games to reanalyse.
     #[error(
-        "there is nothing to search again: name shards by `reanalysers.games`, or let \
-         `reanalysers.own` be above 0"
+        "there is nothing to search again: name shards in `reanalysers.games`, or set \
+         `reanalysers.own` above 0"
     )]
     NothingToReanalyse,
 }

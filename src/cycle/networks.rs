@@ -24,7 +24,7 @@ pub(super) fn fetch(store: &Store, generation: &Generation) -> Result<Vec<u8>, C
         name: name.clone(),
         what,
     };
-    let bytes = store.get(&name)?.ok_or(missing("not there"))?;
+    let bytes = store.get(&name)?.ok_or(missing("missing"))?;
     match digest(&bytes) == generation.sha256 {
         true => Ok(bytes),
         false => Err(missing("not the file that its manifest names")),

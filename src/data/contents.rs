@@ -40,15 +40,15 @@ pub enum ContentsError {
     #[error(transparent)]
     Chunks(#[from] V6Error),
     /// A shard comes through a pipe.
-    #[error("{} is a shard, which is not read in order: name a file", path.display())]
+    #[error("{} is a shard, which cannot be read from a pipe: name a file", path.display())]
     Pipe {
         /// The path.
         path: PathBuf,
     },
     /// A folder or a tar contains no chunks.
     #[error(
-        "{} holds no training chunks (*.gz, training.*, game_*): files of games are named \
-         one by one",
+        "{} contains no training chunks (*.gz, training.*, game_*): name files of games \
+         individually",
         path.display()
     )]
     Empty {

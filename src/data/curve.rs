@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum Curve {
     /// Lichess's win percentage: a logistic curve fitted to its players' games. Ruoss et al. (2024)
-    /// train on it.
+    /// train on its values.
     Lichess,
     /// The inverse of Lc0's conversion to centipawns, cp = 90 · tan(1.5637541897 · q).
     Lc0,

@@ -66,7 +66,7 @@ pub enum PackError {
     #[error("{0}")]
     Unusable(String),
     /// No game contains a sample.
-    #[error("none of {} games holds a training target", .0.read)]
+    #[error("none of {} games provides a training target", .0.read)]
     Nothing(PackCounts),
     /// The judge failed.
     #[error(transparent)]

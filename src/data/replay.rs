@@ -28,7 +28,7 @@ pub enum ReplayError {
         legal: usize,
     },
     /// A node's ordinal exceeds the number of legal moves.
-    #[error("move {node} of the game's tree asks for legal move {ordinal} of {legal}")]
+    #[error("move {node} of the game's tree refers to legal move {ordinal} of only {legal}")]
     Ordinal {
         /// The move's index in the record, from 0.
         node: usize,

@@ -38,16 +38,16 @@ pub enum V6Fault {
     Io(#[from] std::io::Error),
     /// The rest of the chunk cannot be decompressed: it is truncated, damaged or larger than
     /// [`MAX_UNPACKED`].
-    #[error("the rest does not unpack: {0}")]
+    #[error("the rest cannot be decompressed: {0}")]
     Unpack(Arc<str>),
     /// The file ends within a record.
     #[error("the file ends after {0} bytes of a record")]
     Truncated(usize),
     /// The record has an unsupported version.
-    #[error("the record is of version {0}; versions 6 and 7 are read")]
+    #[error("the record is of version {0}; only versions 6 and 7 are supported")]
     Version(u32),
     /// The planes are in an unsupported input format.
-    #[error("the record is in input format {0}; format {FORMAT} is read")]
+    #[error("the record is in input format {0}; only format {FORMAT} is supported")]
     Format(u32),
     /// A castling right has no matching rook.
     #[error("there is no rook for a castling right")]
@@ -85,7 +85,7 @@ pub enum V6Fault {
 
 /// A fault and its location in a chunk.
 #[derive(Debug, thiserror::Error)]
-#[error("{}, byte {offset} unpacked: {fault}", path.display())]
+#[error("{}, byte {offset} after decompression: {fault}", path.display())]
 pub struct V6Error {
     /// The path of the chunk; for a chunk in a tar, the tar's path followed by the member's path.
     pub path: PathBuf,

@@ -10,7 +10,7 @@ use shakmaty::{Bitboard, Color, Square, attacks};
 /// removed (pins and discovered attacks).
 pub(crate) const ATTACKS: usize = 12 + 6 + 4;
 
-/// Number of piece planes with which a row begins: six of ours, then six of theirs.
+/// Number of piece planes with which a row begins: six of ours, then six of the opponent's.
 const PLANES: usize = 12;
 
 /// Number of piece kinds, in the order pawns, knights, bishops, rooks, queens, kings.

@@ -34,7 +34,7 @@ pub struct MoveEncoder {
 pub enum Unencodable {
     /// The network reads moves, but the game did not begin at the initial position.
     #[error(
-        "it reads the moves from the initial position of standard chess, so it cannot be asked about a position that is given without them"
+        "it reads the moves from the initial position of standard chess, so it cannot evaluate a position that is given without them"
     )]
     NoMoves,
     /// The game has more moves than the network reads.

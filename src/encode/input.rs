@@ -3,9 +3,9 @@
 //!
 //! The first 104 words are Lc0's input format 1. They contain the last eight positions, newest
 //! first. For each position there are bitboards of our pawns, knights, bishops, rooks, queens and
-//! king, then of theirs. The position's last word is all ones if the position had occurred before,
-//! otherwise zero. In all eight positions, "our" side is the current side to move. The scalars
-//! follow.
+//! king, then of the opponent's. The position's last word is all ones if the position had occurred
+//! before, otherwise zero. In all eight positions, "our" side is the current side to move. The
+//! scalars follow.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, EnPassantMode, Piece, Position, PositionError,
@@ -58,7 +58,7 @@ pub enum InputError {
     #[error("two pieces on {0}")]
     Crowded(Square),
     /// No game can be played from this position.
-    #[error("no legal position: {0}")]
+    #[error("not a legal position: {0}")]
     Position(String),
 }
 

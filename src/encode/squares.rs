@@ -27,7 +27,7 @@ impl Squares {
     }
 
     /// Returns a board from bitboards of our pawns, knights, bishops, rooks, queens and king, then
-    /// of theirs. Further bitboards are ignored.
+    /// of the opponent's. Further bitboards are ignored.
     #[must_use]
     pub fn of_planes(planes: &[u64]) -> Squares {
         let mut words = [0; 4];

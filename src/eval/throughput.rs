@@ -66,7 +66,7 @@ pub enum MeasureError {
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// The system cannot start that many threads.
-    #[error("the system has no {threads} threads: {source}")]
+    #[error("the system cannot start {threads} threads: {source}")]
     Threads {
         /// The number of threads required.
         threads: usize,

@@ -68,7 +68,8 @@ impl Transcoder {
     }
 }
 
-/// Returns the k greatest values of each row if they are positive, and zero elsewhere.
+/// Keeps the k largest values of each row, as far as they are positive, and sets all others to
+/// zero.
 fn greatest(rows: &Tensor, k: usize) -> Tensor {
     let (values, places) = rows.topk(k as i64, -1, true, false);
     rows.zeros_like().scatter(-1, &places, &values.relu())

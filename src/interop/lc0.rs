@@ -57,7 +57,7 @@ pub enum Lc0Error {
     #[error("the weights file has too many layers")]
     TooManyLayers,
     /// The file contains an ONNX model instead of weights.
-    #[error("the weights file holds an ONNX model, no weights of Lc0's own")]
+    #[error("the weights file contains an ONNX model instead of Lc0's own weights")]
     Onnx,
     /// The file contains neither weights nor a model.
     #[error("the weights file holds no weights")]

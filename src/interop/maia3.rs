@@ -32,7 +32,7 @@ pub enum Maia3Error {
         found: Vec<i64>,
     },
     /// A parameter has integer values.
-    #[error("its parameter `{0}` is not of floating-point numbers")]
+    #[error("its parameter `{0}` does not contain floating-point numbers")]
     Integers(String),
     /// A parameter has NaN or infinite values.
     #[error("its parameter `{0}` holds numbers that are not finite")]
@@ -44,6 +44,6 @@ pub enum Maia3Error {
     #[error(transparent)]
     Config(#[from] Maia3ConfigError),
     /// The parameters together are larger than the file, so they must share memory.
-    #[error("its parameters share their memory")]
+    #[error("its parameters share memory")]
     Shared,
 }

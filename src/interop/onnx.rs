@@ -25,13 +25,13 @@ pub enum OnnxError {
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
     /// Lc0 does not support the network's input encoding.
-    #[error("the network reads positions in a way that Lc0 does not write them")]
+    #[error("the network reads positions in a format that Lc0 does not write")]
     InputFormat,
     /// An operator has no ONNX counterpart.
     #[error(transparent)]
     Inexpressible(#[from] Inexpressible),
     /// libtorch failed.
-    #[error("libtorch could not follow the network: {0}")]
+    #[error("libtorch could not trace the network: {0}")]
     Torch(String),
     /// The model is larger than protobuf can store.
     #[error("the network takes {0} bytes, more than an ONNX file can hold: fp16 takes half")]
@@ -51,7 +51,7 @@ pub enum OnnxError {
     )]
     Own,
     /// The graph was written by another program or by another version of Lc0's converter.
-    #[error("not ONNX as Lc0's leela2onnx writes it, which alone is read: {0}")]
+    #[error("not ONNX as written by Lc0's leela2onnx, which alone is supported: {0}")]
     NotLc0s(String),
     /// A tensor cannot be read.
     #[error("the tensor {name} cannot be read: {source}")]

@@ -38,7 +38,7 @@ pub enum CheckpointError {
     )]
     Legacy,
     /// The file is TorchScript, which contains a network together with its code.
-    #[error("it is TorchScript, a network with its program, in place of a checkpoint of tensors")]
+    #[error("it is TorchScript, which contains code, instead of a checkpoint of tensors")]
     TorchScript,
     /// The archive's directory is invalid.
     #[error("its zip directory is damaged ({0}): fetch it again")]
@@ -65,7 +65,7 @@ pub enum CheckpointError {
     #[error("its pickle cannot be used: {0}")]
     Pickle(#[from] PickleError),
     /// The name of a tensor is too long or contains control characters.
-    #[error("it holds a tensor with a name of {LONGEST} bytes and more or of odd characters")]
+    #[error("it contains a tensor whose name has {LONGEST} or more bytes or invalid characters")]
     Name,
     /// The checkpoint is not a dictionary of tensors.
     #[error("it holds no dictionary of tensors by name")]

@@ -102,7 +102,7 @@ impl<'a> Analyst<'a> {
 
     fn lose(&mut self, error: &EngineError) {
         self.engine = None;
-        (self.observe)(Event::Warning(format!("{error}; it is started again")));
+        (self.observe)(Event::Warning(format!("{error}; it is restarted")));
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Part {
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum MergeError {
     /// A weight is negative, infinite or NaN. The fields are the part and the weight.
-    #[error("the weight of {0} is {1}: a share is 0 or more")]
+    #[error("the weight of {0} is {1}, but must be 0 or more")]
     Weight(String, f64),
     /// All weights are zero, or there are no networks.
     #[error("the weights add up to {0}: at least one must be above 0")]

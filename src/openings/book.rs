@@ -148,7 +148,7 @@ impl Book {
         }
         match game.ending() {
             None => Ok(game),
-            Some(_) => Err("the game is over there".to_owned()),
+            Some(_) => Err("the game is over".to_owned()),
         }
     }
 }

@@ -13,15 +13,15 @@ const CEILING: i32 = 1_000;
 /// Up to this many centipawns, the network's scores are on Stockfish's scale.
 const EVEN: i32 = 200;
 
-/// A score, from the view that the context says.
+/// A score. The field that contains it states the perspective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Evaluation {
-    /// Hundredths of a pawn.
+    /// Centipawns.
     Centipawns(i32),
-    /// Mate in this many moves; negative if it is the other side's, 0 if it stands on the
-    /// board against the side to move.
+    /// Mate in this many moves; negative if the other side mates, and 0 if the side to move is
+    /// already checkmated.
     Mate(i32),
 }
 

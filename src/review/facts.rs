@@ -98,7 +98,7 @@ pub enum Topic {
     Material,
 }
 
-/// A fact in words, with the squares that it is about.
+/// A fact in words, with the squares that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Fact {

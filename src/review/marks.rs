@@ -8,7 +8,7 @@ const SAVED: f64 = 0.2;
 /// … and the maximum share of players who find it.
 const HARD_TO_FIND: f32 = 0.35;
 
-/// A mark of a move.
+/// The mark of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -53,7 +53,7 @@ impl Mark {
     }
 }
 
-/// The fate of a mate.
+/// A forced mate that a move missed or allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

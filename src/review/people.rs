@@ -13,15 +13,15 @@ pub const RATINGS: [u16; 11] = [
 /// One value for each of [`RATINGS`].
 pub type Curve = [f32; RATINGS.len()];
 
-/// The shares of players who play the move that was played, and the best one, where both
-/// players have one rating.
+/// The shares of players who would play the move that was played and the best move, if both players
+/// have the same rating.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Shares {
-    /// The share of players who play the move that was played.
+    /// The share of players who would play the move that was played.
     #[cfg_attr(test, schema(value_type = Vec<f32>))]
     pub played: Curve,
-    /// The share of players who play the best move; `None` if no best move is known.
+    /// The share of players who would play the best move; absent if no best move is known.
     #[cfg_attr(test, schema(value_type = Option<Vec<f32>>))]
     pub best: Option<Curve>,
 }

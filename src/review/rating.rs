@@ -38,7 +38,7 @@ pub struct Rating {
     pub low: u16,
     /// Upper end of the 80 % interval.
     pub high: u16,
-    /// Moves that it rests on.
+    /// Number of moves on which the estimate is based.
     pub moves: usize,
 }
 

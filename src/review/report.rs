@@ -15,22 +15,22 @@ use shakmaty::Color;
 pub struct Report {
     /// The network that searched.
     pub network: String,
-    /// The network that knows people's moves.
+    /// The network that predicts human moves.
     pub people: Option<String>,
-    /// Visits of each position.
+    /// Nodes searched per position.
     pub nodes: u64,
     /// The game.
     pub game: GameReport,
-    /// White's part.
+    /// White's part of the report.
     pub white: SideReport,
-    /// Black's part.
+    /// Black's part of the report.
     pub black: SideReport,
-    /// The side from which it is shown: that of the player it is for.
+    /// The side from whose view the review is shown, which is that of the reviewed player.
     pub side: Option<Side>,
-    /// The ratings that curves are of.
+    /// The ratings to which the entries of every curve belong.
     #[cfg_attr(test, schema(value_type = Vec<u16>))]
     pub ratings: [u16; RATINGS.len()],
-    /// The position that the game begins from.
+    /// The position from which the game begins.
     pub start: StartReport,
     /// The moves.
     pub plies: Vec<PlyReport>,
@@ -92,15 +92,16 @@ pub struct GameReport {
     pub tags: Vec<(String, String)>,
     /// `1-0`, `0-1`, `1/2-1/2` or `*`.
     pub result: String,
-    /// The code of the opening.
+    /// The ECO code of the opening.
     pub eco: Option<String>,
     /// The opening's name.
     pub opening: Option<String>,
-    /// Plies after which the game left the table of openings.
+    /// Number of plies that the game followed the opening table.
     pub book_plies: usize,
-    /// Remarks on the whole: a game that was not read to its end, or not searched.
+    /// Remarks on the whole review, for example that the game was not read to its end, or not
+    /// searched.
     pub warnings: Vec<String>,
-    /// The game's ending by rule, if any.
+    /// The rule that ended the game, if any.
     pub ending: Option<String>,
     /// Draws that could be claimed.
     pub draws: Vec<DrawReport>,
@@ -110,15 +111,15 @@ pub struct GameReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DrawReport {
-    /// Plies played until then.
+    /// Number of plies played before it could be claimed.
     pub ply: usize,
-    /// Whether the game ended by it.
+    /// Whether the game ended with this draw.
     pub claimed: bool,
     /// A sentence.
     pub text: String,
 }
 
-/// One side's part in a game.
+/// One side's part of a game's report.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SideReport {
@@ -130,28 +131,28 @@ pub struct SideReport {
     pub moves: usize,
     /// Accuracy in percent.
     pub accuracy: Option<f64>,
-    /// Accuracy in the opening, the middlegame and the endgame.
+    /// Accuracy in the opening, the middlegame and the endgame, in percent.
     pub by_phase: [Option<f64>; 3],
-    /// Numbers of marks.
+    /// Number of moves marked `??`.
     pub blunders: usize,
-    /// `?`
+    /// Number of moves marked `?`.
     pub mistakes: usize,
-    /// `?!`
+    /// Number of moves marked `?!`.
     pub inaccuracies: usize,
-    /// `!`
+    /// Number of moves marked `!`.
     pub good: usize,
-    /// Forced mates that were missed.
+    /// Number of forced mates that the side missed.
     pub missed_mates: usize,
-    /// Forced mates that were allowed.
+    /// Number of forced mates that the side allowed.
     pub allowed_mates: usize,
     /// The rating at which the moves are likeliest.
     pub estimate: Option<Rating>,
-    /// The logarithm of the moves' likelihood by rating.
+    /// The logarithm of the moves' likelihood at each rating.
     #[cfg_attr(test, schema(value_type = Option<Vec<f64>>))]
     pub log_likelihood: Option<LogLikelihood>,
 }
 
-/// The position that a game begins from.
+/// The position from which a game begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct StartReport {
@@ -165,58 +166,58 @@ pub struct StartReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PlyReport {
-    /// Its number in plies, from 1.
+    /// Its ply number, from 1.
     pub ply: usize,
-    /// Its number as it is written: `12.` or `12...`
+    /// Its move number as in PGN: `12.` or `12...`
     pub number: String,
-    /// Its player.
+    /// The side that played it.
     pub side: Side,
     /// The move.
     #[serde(flatten)]
     pub mv: MoveReport,
     /// The position after it.
     pub fen: String,
-    /// The phase that it is played in.
+    /// The phase of the game in which it was played.
     pub phase: Phase,
-    /// The seconds that the mover has left.
+    /// The time that the mover has left, in seconds.
     pub clock: Option<f64>,
     /// White's expected score in percent after it.
     pub win: Option<f64>,
-    /// White's score after it; `None` where the game is over, or nothing is known.
+    /// White's score after it; absent if the game is over or the score is unknown.
     pub evaluation: Option<Evaluation>,
-    /// The percentage points of the expected score that it loses.
+    /// The expected score that it loses, in percentage points.
     pub loss: Option<f64>,
     /// Its accuracy in percent.
     pub accuracy: Option<f64>,
     /// Its mark.
     pub mark: Option<Mark>,
-    /// The fate of a mate.
+    /// A forced mate that a move missed or allowed.
     pub mate: Option<MateEvent>,
-    /// The best line, where another move was played.
+    /// The best line, if a different move was played.
     pub best: Option<LineReport>,
-    /// The line that answers it, where it has a bad mark.
+    /// The line that answers it, if it has a bad mark.
     pub reply: Option<LineReport>,
     /// The score of the second-best move, from the mover's view.
     pub second: Option<Evaluation>,
-    /// Shares of players by rating.
+    /// The shares of players who would play it, and the best move, by rating.
     pub shares: Option<Shares>,
-    /// Those in words.
+    /// The shares in words.
     pub words: Vec<String>,
-    /// Why, where it has a bad mark.
+    /// The reasons for a bad mark, if it has one.
     pub reasons: Reasons,
 }
 
-/// A move, as a page shows it.
+/// A move as shown on the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct MoveReport {
-    /// In SAN.
+    /// The move in SAN.
     pub san: String,
-    /// In UCI notation.
+    /// The move in UCI notation.
     pub uci: String,
-    /// The square that it leaves.
+    /// The square that the piece leaves.
     pub from: String,
-    /// The square that it reaches: the king's, where it castles.
+    /// The square that the piece reaches; when castling, the king's.
     pub to: String,
 }
 
@@ -234,12 +235,12 @@ pub struct LineReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct LineMove {
-    /// Its number, as that of a move of the game.
+    /// Its move number as in PGN: `12.` or `12...`
     pub number: String,
     /// The move.
     #[serde(flatten)]
     pub mv: MoveReport,
-    /// The pieces after it: the first field of a FEN.
+    /// The pieces on the board after it, as the first field of a FEN.
     pub board: String,
 }
 

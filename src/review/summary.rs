@@ -4,6 +4,7 @@ use super::facts::Topic;
 use super::marks::Mark;
 use super::rating::{LogLikelihood, Rating, estimate};
 use super::report::{Report, Side, SideReport};
+use crate::output::counted;
 use serde::Serialize;
 use shakmaty::Color;
 use std::collections::BTreeMap;
@@ -15,13 +16,13 @@ const OPENINGS: usize = 12;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Summary {
-    /// The player, where the games are one player's.
+    /// The player, if the games are one player's.
     pub player: Option<String>,
-    /// The games, in their order.
+    /// The games, in the order in which they were reviewed.
     pub games: Vec<GameRow>,
     /// Games that could not be read, with the reason.
     pub unreadable: Vec<String>,
-    /// The sides that were reviewed, together.
+    /// The totals over all reviewed sides.
     pub total: Total,
     /// Openings, the most frequent first.
     pub openings: Vec<OpeningRow>,
@@ -34,7 +35,7 @@ pub struct Summary {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GameRow {
-    /// The file of its page, if there is one.
+    /// The name of its page's file, if it has a page.
     pub page: Option<String>,
     /// White's name.
     pub white: String,
@@ -48,15 +49,16 @@ pub struct GameRow {
     pub opening: String,
     /// The side that is reviewed.
     pub side: Option<Side>,
-    /// Moves.
+    /// Number of moves.
     pub moves: usize,
     /// Accuracy of the reviewed side, or of White and Black.
     pub accuracy: Vec<Option<f64>>,
-    /// Blunders, mistakes and inaccuracies of the same.
+    /// Numbers of blunders, mistakes and inaccuracies of the reviewed side, or of both sides
+    /// together.
     pub marks: [usize; 3],
 }
 
-/// Numbers over all games.
+/// Totals over all games.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Total {
@@ -64,13 +66,13 @@ pub struct Total {
     pub moves: usize,
     /// Mean accuracy of the games.
     pub accuracy: Option<f64>,
-    /// The same by phase.
+    /// Mean accuracy in the opening, the middlegame and the endgame.
     pub by_phase: [Option<f64>; 3],
-    /// Blunders, mistakes and inaccuracies.
+    /// Numbers of blunders, mistakes and inaccuracies.
     pub marks: [usize; 3],
-    /// Mates that were missed and allowed.
+    /// Numbers of missed and allowed mates.
     pub mates: [usize; 2],
-    /// The rating, where the games are one player's.
+    /// The rating estimate, if the games are one player's.
     pub estimate: Option<Rating>,
 }
 
@@ -80,11 +82,11 @@ pub struct Total {
 pub struct OpeningRow {
     /// Its name, without the variation.
     pub name: String,
-    /// Games.
+    /// Number of games.
     pub games: usize,
-    /// Points in percent, where they are one player's.
+    /// The score in percent, if the games are one player's.
     pub score: Option<f64>,
-    /// Mean accuracy.
+    /// Mean accuracy in percent.
     pub accuracy: Option<f64>,
 }
 
@@ -93,7 +95,11 @@ impl Summary {
     #[must_use]
     pub fn text(&self) -> String {
         let total = &self.total;
-        let mut lines = vec![format!("{} games, {} moves", self.games.len(), total.moves)];
+        let mut lines = vec![format!(
+            "{}, {}",
+            counted(self.games.len(), "game"),
+            counted(total.moves, "move")
+        )];
         if let Some(accuracy) = total.accuracy {
             lines.push(format!("accuracy {accuracy:.0} %"));
         }
@@ -106,7 +112,7 @@ impl Summary {
             lines.push(format!("plays like {} ({low} to {high})", rating.estimate));
         }
         let topics = self.topics.iter();
-        lines.extend(topics.map(|(name, count)| format!("{name}: {count} moves")));
+        lines.extend(topics.map(|(name, count)| format!("{name}: {}", counted(*count, "move"))));
         lines.join("\n") + "\n"
     }
 }

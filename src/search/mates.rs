@@ -28,7 +28,7 @@ const PROMISING: f64 = 0.25;
 /// … and for a side without one.
 const UNPROMISING: f64 = 0.005;
 /// Nodes per visit if visits are limited but time is not. With a network that evaluates 2,500
-/// positions a second, this gives the prover about the shares of the time stated above.
+/// positions a second, the prover then gets about the shares of the time stated above.
 const NODES_A_VISIT: f64 = 800.0;
 /// Maximum number of nodes at a time, so that the tree keeps growing.
 const SLICE: u64 = 8_192;

@@ -34,7 +34,7 @@ pub enum TokensError {
         source: io::Error,
     },
     /// The file contains no tokens.
-    #[error("there are no tokens in {0}: write one a line")]
+    #[error("{0} contains no tokens: write one per line")]
     Empty(PathBuf),
     /// A line is not a token.
     #[error("a line of {0} is not a token: tokens are ASCII without blanks")]
@@ -150,7 +150,7 @@ impl Access {
         }
         limiter.check_key(client).map_err(|early| {
             let wait = early.wait_time_from(DefaultClock::default().now());
-            Problem::too_many("you ask too often: come again later", wait)
+            Problem::too_many("too many requests: try again later", wait)
         })
     }
 

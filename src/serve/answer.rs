@@ -18,9 +18,9 @@ pub(super) const PERSPECTIVE: &str = "side_to_move";
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct PlayedMove {
-    /// In UCI notation: e2e4; castling is e1g1, and in Chess960 king takes rook.
+    /// The move in UCI notation, such as e2e4. Castling is e1g1 and, in Chess960, king takes rook.
     uci: String,
-    /// In standard algebraic notation.
+    /// The move in standard algebraic notation.
     san: String,
 }
 
@@ -79,7 +79,7 @@ impl From<[f32; 3]> for Wdl {
     }
 }
 
-/// A line's score for the side to move. Exactly one field other than `value` is present.
+/// A line's score for the side to move. Exactly one field in addition to `value` is present.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Score {
@@ -91,7 +91,7 @@ pub(super) struct Score {
     /// Mate in N moves; negative if the side to move is mated.
     #[serde(skip_serializing_if = "Option::is_none")]
     mate: Option<i32>,
-    /// An endgame tablebase's result.
+    /// The result given by an endgame tablebase.
     #[serde(skip_serializing_if = "Option::is_none")]
     tablebase: Option<&'static str>,
 }
@@ -134,7 +134,7 @@ pub(super) struct Line {
     moves: Vec<PlayedMove>,
 }
 
-/// The position that a response describes.
+/// The position that the response describes.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Asked {
@@ -142,10 +142,10 @@ pub(super) struct Asked {
     /// The side to move.
     #[cfg_attr(test, schema(value_type = String))]
     turn: &'static str,
-    /// The perspective of all values: the side to move.
+    /// The perspective of all values, which is always the side to move.
     #[cfg_attr(test, schema(value_type = String))]
     perspective: &'static str,
-    /// The game's ending, if it is over.
+    /// How the game ended, if it is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schema(value_type = Option<String>))]
     ending: Option<&'static str>,
@@ -179,9 +179,9 @@ pub(super) struct Thought {
     depth: u32,
     /// Depth of the tree's deepest leaf, in plies.
     seldepth: u32,
-    /// Nodes of the tree.
+    /// Number of nodes in the tree.
     nodes: u64,
-    /// Nodes per second; absent where all nodes are from earlier searches.
+    /// Nodes per second; absent if all nodes are from earlier searches.
     #[serde(skip_serializing_if = "Option::is_none")]
     nps: Option<u64>,
     time_ms: u64,
@@ -220,7 +220,7 @@ pub(super) struct Statistics {
     visits: u64,
     /// Prior probability from the network.
     prior: f32,
-    /// Expected result, W − L, in −1…1, where the move has been visited or proven.
+    /// Expected result, W − L, in −1…1, if the move has been visited or proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f32>,
 }
@@ -242,7 +242,7 @@ impl Statistics {
 pub(super) struct MoveAnswer {
     #[serde(flatten)]
     asked: Asked,
-    /// The move; absent where the game is over.
+    /// The move; absent if the game is over.
     #[serde(rename = "move")]
     best: Option<PlayedMove>,
     /// The expected reply.
@@ -252,7 +252,8 @@ pub(super) struct MoveAnswer {
     thought: Thought,
     /// The moves considered, best first.
     statistics: Vec<Statistics>,
-    /// Remarks: networks loaded or missing, ratings that the network does not use.
+    /// Remarks, for example on networks that were loaded or are missing, or on ratings that the
+    /// network does not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -312,7 +313,7 @@ pub(super) struct EvalAnswer {
     /// Expected result, W − L, in −1…1, if the network has a value head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<f32>,
-    /// The same in centipawns, as chess programs display them.
+    /// The value in centipawns, as chess programs display it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cp: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,8 +11,9 @@ use utoipa::{Modify, OpenApi};
 #[openapi(
     info(
         title = "Tessera",
-        description = "A chess engine that searches on Chessformer networks. Every number is \
-                       for the side to move in the position asked about (`perspective`).",
+        description = "A chess engine that searches on Chessformer networks. All values are from \
+                       the view of the side to move in the requested position (`perspective`), \
+                       unless a field says otherwise.",
         license(name = "GPL-3.0-or-later", identifier = "GPL-3.0-or-later"),
     ),
     modifiers(&Problems),
@@ -40,21 +41,21 @@ struct Problems;
 
 /// The errors of every endpoint.
 const ALWAYS: &[(StatusCode, &str)] = &[
-    (StatusCode::BAD_REQUEST, "The request is wrong"),
-    (StatusCode::METHOD_NOT_ALLOWED, "Another method is meant"),
-    (StatusCode::MISDIRECTED_REQUEST, "Another host is meant"),
-    (StatusCode::INTERNAL_SERVER_ERROR, "The server failed"),
+    (StatusCode::BAD_REQUEST, "Invalid request"),
+    (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
+    (StatusCode::MISDIRECTED_REQUEST, "Wrong host"),
+    (StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
 ];
 /// The errors of endpoints that compute something or list the agents.
 const GUARDED: &[(StatusCode, &str)] = &[
-    (StatusCode::UNAUTHORIZED, "A token is needed"),
-    (StatusCode::FORBIDDEN, "A page of another site asks"),
+    (StatusCode::UNAUTHORIZED, "Token required"),
+    (StatusCode::FORBIDDEN, "Cross-site request"),
     (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
-    (StatusCode::SERVICE_UNAVAILABLE, "Not at present"),
+    (StatusCode::SERVICE_UNAVAILABLE, "Temporarily unavailable"),
 ];
 /// The errors of endpoints that read a body.
 const WITH_BODY: &[(StatusCode, &str)] = &[
-    (StatusCode::REQUEST_TIMEOUT, "The body does not come"),
+    (StatusCode::REQUEST_TIMEOUT, "The body arrives too slowly"),
     (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
     (StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON"),
 ];

@@ -18,7 +18,7 @@ pub enum OriginError {
     #[error("write no more than a scheme, a host and a port, as in https://example.org:8443")]
     Longer,
     /// The text matches more than one origin.
-    #[error("name each origin: neither `*` nor `null` says whose page it is")]
+    #[error("name each origin: `*` and `null` do not identify a site")]
     Anybody,
 }
 

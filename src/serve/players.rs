@@ -65,7 +65,7 @@ impl Places {
                 Some(place) => Ok(place),
                 None => places.acquire_owned().await,
             };
-            place.map_err(|_| Problem::unavailable("the server is ending"))
+            place.map_err(|_| Problem::unavailable("the server is shutting down"))
         })
     }
 
@@ -73,7 +73,7 @@ impl Places {
         let waiting = Waiting(self.waiting.clone());
         match waiting.0.fetch_add(1, Relaxed) < self.queue {
             true => Ok(waiting),
-            false => Err(Problem::too_many("the queue is full: come again", FULL)),
+            false => Err(Problem::too_many("the queue is full: try again", FULL)),
         }
     }
 
@@ -255,7 +255,7 @@ fn refused(error: &AgentError) -> Problem {
     match error {
         BackendError::NoValue(network) => {
             let detail = format!(
-                "the network {network} tells no value of a position: ask `policy` or `human`"
+                "the network {network} has no value head: choose the agent `policy` or `human`"
             );
             Problem::field("agent", detail)
         }

@@ -52,7 +52,7 @@ impl Problem {
             ..Problem::new(
                 StatusCode::BAD_REQUEST,
                 "/problems/bad-request",
-                "The request is wrong",
+                "Invalid request",
                 detail,
             )
         }
@@ -71,7 +71,7 @@ impl Problem {
         Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "/problems/misdirected",
-            "Another host is meant",
+            "Wrong host",
             format!(
                 "this server does not answer for `{host}`; if it should, start it with `--host {host}`"
             ),
@@ -83,8 +83,9 @@ impl Problem {
         Problem::new(
             StatusCode::FORBIDDEN,
             "/problems/cross-site",
-            "A page of another site asks",
-            "pages of other sites may ask if the server was started with `--origin` and theirs",
+            "Cross-site request",
+            "a page of another site may send requests only if the server was started with `--origin` \
+             and that site's origin",
         )
     }
 
@@ -92,7 +93,7 @@ impl Problem {
     pub(super) fn broken() -> Problem {
         Problem::field(
             "",
-            "the body is cut off, or its chunks are not framed as HTTP has it",
+            "the body is cut off, or its chunks are not framed as HTTP requires",
         )
     }
 
@@ -101,7 +102,7 @@ impl Problem {
             StatusCode::PAYLOAD_TOO_LARGE,
             "/problems/too-large",
             "The body is too large",
-            format!("a body has at most {limit} bytes"),
+            format!("a body may have at most {limit} bytes"),
         )
     }
 
@@ -109,7 +110,7 @@ impl Problem {
         Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "/problems/too-slow",
-            "The body does not come",
+            "The body arrives too slowly",
             "send the whole body at once",
         )
     }
@@ -127,8 +128,8 @@ impl Problem {
         Problem::new(
             StatusCode::NOT_FOUND,
             "/problems/not-found",
-            "There is nothing here",
-            "/openapi.json lists what there is",
+            "Not found",
+            "/openapi.json lists the endpoints",
         )
     }
 
@@ -136,8 +137,8 @@ impl Problem {
         Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "/problems/wrong-method",
-            "Another method is meant",
-            "/openapi.json lists which",
+            "Method not allowed",
+            "/openapi.json lists the methods of each endpoint",
         )
     }
 
@@ -145,7 +146,7 @@ impl Problem {
         let problem = Problem::new(
             StatusCode::UNAUTHORIZED,
             "/problems/unauthorised",
-            "A token is needed",
+            "Token required",
             "send the header `Authorization: Bearer TOKEN` with a token of this server",
         );
         problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
@@ -165,7 +166,7 @@ impl Problem {
         let problem = Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "/problems/unavailable",
-            "Not at present",
+            "Temporarily unavailable",
             detail,
         );
         problem.after(Duration::from_secs(1))
@@ -176,7 +177,7 @@ impl Problem {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "/problems/internal",
-            "The server failed",
+            "Internal error",
             detail,
         )
     }

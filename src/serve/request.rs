@@ -15,7 +15,7 @@ use shakmaty::{Color, KnownOutcome};
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// The agent that chooses.
+/// The agent that chooses the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -52,15 +52,15 @@ impl From<Agent> for AgentKind {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Thinking {
-    /// Nodes of the search, including those of the reused tree.
+    /// Number of nodes, including those of a reused tree.
     nodes: Option<u64>,
     /// Time for this move, in milliseconds.
     movetime_ms: Option<u64>,
-    /// Mean depth of the leaves, in plies.
+    /// Mean depth of the tree's leaves at which to stop, in plies.
     depth: Option<u32>,
     /// The clock of the side to move.
     clock: Option<Clock>,
-    /// Considers only these moves, in UCI notation or SAN.
+    /// The only moves to consider, in UCI notation or SAN.
     moves: Option<Vec<String>>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Clock {
     time_ms: u64,
     /// Increment per move, in milliseconds.
     increment_ms: Option<u64>,
-    /// Moves to the next time control.
+    /// Number of moves to the next time control.
     moves_to_go: Option<u32>,
 }
 
@@ -82,23 +82,25 @@ pub(super) struct Clock {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveRequest {
-    /// The first position; the initial one if absent.
+    /// The starting position, as a FEN; by default the initial position of chess.
     fen: Option<String>,
-    /// The moves played from there, in UCI notation or SAN. Networks see them as history.
+    /// The moves played from the starting position, in UCI notation or SAN. Networks read them as
+    /// history.
     moves: Option<Vec<String>>,
-    /// Whether to castle by the rules of Chess960. FENs that only Chess960 allows are recognised.
+    /// Whether to castle by the rules of Chess960. This is detected automatically if the FEN is
+    /// legal only in Chess960.
     chess960: Option<bool>,
-    /// The agent that chooses; the server's default if absent.
+    /// The agent that chooses the move; by default the server's default agent.
     agent: Option<Agent>,
-    /// The network to use, a name from `/v1/agents`; the one that the agent needs if absent.
+    /// The network to use, by its name in `/v1/agents`; by default the agent's own.
     network: Option<String>,
     /// The rating to play at, for the agent `human`.
     elo: Option<u16>,
-    /// The opponent's rating, for the agent `human`; the same if absent.
+    /// The opponent's rating, for the agent `human`; by default the same as `elo`.
     opponent_elo: Option<u16>,
-    /// The temperature at which the move is sampled; 0 plays the best.
+    /// The temperature at which the move is sampled; 0 plays the best move.
     temperature: Option<f32>,
-    /// Seed of the sampling; 0 chooses a new one each time.
+    /// The sampling seed; 0 chooses a new one each time.
     seed: Option<u64>,
     /// Limits of the search.
     limits: Option<Thinking>,
@@ -109,41 +111,41 @@ pub(super) struct MoveRequest {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnalyseRequest {
-    /// The first position; the initial one if absent.
+    /// The starting position, as a FEN; by default the initial position of chess.
     fen: Option<String>,
-    /// The moves played from there, in UCI notation or SAN.
+    /// The moves played from the starting position, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The agent that analyses; `mcts` if absent.
+    /// The agent that analyses; by default `mcts`.
     agent: Option<Agent>,
-    /// The network to use, a name from `/v1/agents`; the one that the agent needs if absent.
+    /// The network to use, by its name in `/v1/agents`; by default the agent's own.
     network: Option<String>,
     /// The rating whose moves the agent `human` predicts.
     elo: Option<u16>,
-    /// Lines to return, best first; 1 if absent.
+    /// Number of lines to return; 1 if absent.
     lines: Option<usize>,
     /// Limits of the search.
     limits: Option<Thinking>,
 }
 
-/// A position to evaluate once.
+/// A position to evaluate without a search.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct EvalRequest {
-    /// The first position; the initial one if absent.
+    /// The starting position, as a FEN; by default the initial position of chess.
     fen: Option<String>,
-    /// The moves played from there, in UCI notation or SAN.
+    /// The moves played from the starting position, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name from `/v1/agents`; if absent, `human` where a rating is given, else
+    /// The network, by its name in `/v1/agents`; by default `human` if a rating is given, otherwise
     /// `main`.
     network: Option<String>,
     /// The rating of the side to move, for networks that use ratings.
     elo: Option<u16>,
-    /// The rating of the other side; the same if absent.
+    /// The rating of the other side; by default the same.
     opponent_elo: Option<u16>,
 }
 
@@ -152,26 +154,26 @@ pub(super) struct EvalRequest {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeopleRequest {
-    /// The first position; the initial one if absent.
+    /// The starting position, as a FEN; by default the initial position of chess.
     fen: Option<String>,
-    /// The moves played from there, in UCI notation or SAN.
+    /// The moves played from the starting position, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name from `/v1/agents`; `human` if absent.
+    /// The network, by its name in `/v1/agents`; by default `human`.
     network: Option<String>,
 }
 
-/// Games to be written by a move-token model.
+/// A request for games from a move-token model.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GenerateRequest {
     /// The moves that each game begins with, in UCI notation or SAN.
     moves: Option<Vec<String>>,
-    /// The number of games; 1 if absent.
+    /// The number of games; by default 1.
     games: Option<usize>,
-    /// The network, a name from `/v1/agents`; the first of the family gpt if absent.
+    /// The network, by its name in `/v1/agents`; by default the first one of the family gpt.
     network: Option<String>,
     /// White's rating.
     white_elo: Option<u16>,
@@ -179,15 +181,17 @@ pub(super) struct GenerateRequest {
     black_elo: Option<u16>,
     /// Requested result of the games; the network does not always comply.
     result: Option<GameResult>,
-    /// Below 1 likelier moves become likelier still; 0 plays the likeliest.
+    /// The sampling temperature: values below 1 favour likelier moves, and 0 always plays the
+    /// likeliest.
     temperature: Option<f32>,
-    /// Samples from the likeliest moves that together have this share, in 0…1.
+    /// Samples only from the likeliest moves that together have this probability, in 0…1.
     top_p: Option<f32>,
-    /// Samples from moves that are at least this share as likely as the likeliest, in 0…1.
+    /// Samples only from moves with at least this share of the likeliest move's probability, in
+    /// 0…1.
     min_p: Option<f32>,
-    /// Samples from all moves, legal or not: a game ends with the first illegal one.
+    /// Samples from all moves, legal or not; a game ends at its first illegal move.
     raw: Option<bool>,
-    /// Seed of the games; 0 chooses a new one each time.
+    /// The sampling seed; 0 chooses a new one each time.
     seed: Option<u64>,
 }
 
@@ -219,22 +223,23 @@ impl GameResult {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExplainRequest {
-    /// The first position; the initial one if absent.
+    /// The starting position, as a FEN; by default the initial position of chess.
     fen: Option<String>,
-    /// The moves played from there, in UCI notation or SAN.
+    /// The moves played from the starting position, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name from `/v1/agents`; `main` if absent.
+    /// The network, by its name in `/v1/agents`; by default `main`.
     network: Option<String>,
     /// The rating of both players, for networks that use ratings.
     elo: Option<u16>,
-    /// The move to explain; the policy's first if absent.
+    /// The move to explain; by default the policy's likeliest move.
     #[serde(rename = "move")]
     mv: Option<String>,
-    /// Shows only how a network of the family diffusion imagines the future, in 1 to 100 steps.
+    /// If present, the response only shows how a network of the family diffusion imagines the
+    /// future, in this many steps (1 to 100).
     steps: Option<u8>,
-    /// Whether the JSON includes the attention maps, its largest part; true if absent.
+    /// Whether the JSON includes the attention maps, which are its largest part; by default true.
     attention: Option<bool>,
 }
 
@@ -246,15 +251,16 @@ pub(super) struct ReviewRequest {
     /// One or more games in PGN. A game that cannot be read to its end is reviewed as far as
     /// possible.
     pgn: Option<String>,
-    /// Reviews the moves of the player of this name, and skips other players' games.
+    /// Reviews the moves of the player with this name, and skips other players' games.
     player: Option<String>,
-    /// Reviews this side's moves; both sides' if neither this nor a player is given.
+    /// Reviews this side's moves; if neither this nor `player` is given, both sides' moves are
+    /// reviewed.
     side: Option<Side>,
     /// The rating to compare with; the player's in the PGN, or the game's, if absent.
     elo: Option<u16>,
-    /// Nodes per position; 800 if absent.
+    /// Nodes per position; by default 800.
     nodes: Option<u64>,
-    /// The network that searches, a name from `/v1/agents`; `main` if absent.
+    /// The network that searches, by its name in `/v1/agents`; by default `main`.
     network: Option<String>,
 }
 
@@ -263,17 +269,17 @@ pub(super) struct ReviewRequest {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AttentionRequest {
-    /// The first position; the initial one if absent.
+    /// The starting position, as a FEN; by default the initial position of chess.
     fen: Option<String>,
-    /// The moves played from there, in UCI notation or SAN.
+    /// The moves played from the starting position, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name from `/v1/agents`; `main` if absent.
+    /// The network, by its name in `/v1/agents`; by default `main`.
     network: Option<String>,
-    /// The layer, from 1; the last if absent.
+    /// The layer, from 1; by default the last.
     layer: Option<usize>,
-    /// The head, from 1; the first if absent.
+    /// The head, from 1; by default the first.
     head: Option<usize>,
 }
 

@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 /// Total positions of the games kept.
 const KEPT: usize = 20_000;
 
-/// A game before its review.
+/// A game whose review begins.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct BegunGame {
@@ -36,7 +36,7 @@ pub(super) struct BegunGame {
     number: usize,
     /// The number of games under review.
     games: usize,
-    /// Its report, which so far contains only the moves.
+    /// Its report, which contains only the moves at this point.
     report: Report,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct BegunGame {
 pub(super) struct SearchedPly {
     /// The game's number.
     game: usize,
-    /// Plies played before the position, from 0.
+    /// Number of plies played before the position.
     ply: usize,
     /// White's expected score in percent.
     win: f64,
     /// White's score.
     evaluation: Evaluation,
-    /// Positions of the game searched so far.
+    /// Number of positions of the game searched so far.
     searched: usize,
-    /// Positions of the game to search.
+    /// Number of positions of the game to search.
     positions: usize,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct SearchedPly {
 pub(super) struct AskedPeople {
     /// The game's number.
     game: usize,
-    /// Moves evaluated before.
+    /// Moves evaluated so far.
     asked: usize,
     /// Moves to evaluate.
     moves: usize,

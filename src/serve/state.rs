@@ -68,7 +68,7 @@ impl State {
 
     /// Returns the networks, or a problem while they are loading.
     pub(super) fn networks(&self) -> Result<&Arc<Networks>, Problem> {
-        let loading = || Problem::unavailable("the network is being loaded: come again");
+        let loading = || Problem::unavailable("the network is being loaded: try again");
         self.networks.get().ok_or_else(loading)
     }
 
@@ -80,7 +80,7 @@ impl State {
     /// Returns a problem if the server is shutting down or not ready.
     pub(super) fn check_open(&self) -> Result<(), Problem> {
         if self.closing.load(Relaxed) {
-            return Err(Problem::unavailable("the server is ending"));
+            return Err(Problem::unavailable("the server is shutting down"));
         }
         self.networks().map(|_| ())
     }

@@ -94,7 +94,7 @@ pub enum ManifestError {
     #[error("this is not a generation manifest: {0}")]
     Form(#[from] serde_json::Error),
     /// A field has an impossible value.
-    #[error("a manifest that cannot be: {0}")]
+    #[error("an inconsistent manifest: {0}")]
     Content(String),
 }
 

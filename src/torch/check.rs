@@ -111,10 +111,10 @@ pub enum Refusal {
     #[error("a tensor lies outside of its storage")]
     Bounds,
     /// The attributes of an object differ from those that its class declares.
-    #[error("an object of `{0}` has other attributes than its class declares")]
+    #[error("an object of `{0}` has different attributes from those that its class declares")]
     Attributes(String),
     /// The size of a storage differs from the size of its record.
-    #[error("record `data/{0}` has another size than its pickle states")]
+    #[error("record `data/{0}` does not have the size that its pickle states")]
     Storage(String),
 }
 

@@ -51,7 +51,7 @@ pub enum PickleError {
     #[error("a tensor lies outside of its storage")]
     Bounds,
     /// An operation's operands have the wrong types.
-    #[error("it makes no sense at byte {0}")]
+    #[error("it is malformed at byte {0}")]
     Senseless(usize),
 }
 

@@ -21,8 +21,8 @@ pub enum ExportPrecision {
     F32,
     /// bfloat16.
     Bf16,
-    /// IEEE half precision: half the bytes, and far finer than the differences
-    /// between two trainings.
+    /// IEEE half precision: half the size of f32, with rounding errors far below the differences
+    /// between two training runs.
     #[default]
     Fp16,
 }

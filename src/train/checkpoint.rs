@@ -78,7 +78,7 @@ pub enum CheckpointError {
         source: std::io::Error,
     },
     /// The file is damaged or incomplete.
-    #[error("{path} is not a whole checkpoint: {reason}")]
+    #[error("{path} is not a complete checkpoint: {reason}")]
     Broken {
         /// The file.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum CheckpointError {
     #[error("{0} holds no checkpoint")]
     None(PathBuf),
     /// All checkpoints in the folder are damaged.
-    #[error("no checkpoint in {folder} is whole; the newest: {newest}")]
+    #[error("no checkpoint in {folder} is complete; the newest: {newest}")]
     AllBroken {
         /// The folder.
         folder: PathBuf,

@@ -189,8 +189,7 @@ impl Precision {
 impl TrainConfig {
     /// Returns the network's architecture.
     ///
-    /// # Errors
-    /// [`ConfigError`] if more or fewer than one of `preset`, `model` and `network` are set, or if
+    /// # Errors [`ConfigError`] unless exactly one of `preset`, `model` and `network` is set, or if
     /// the preset is unknown.
     pub fn architecture(&self) -> Result<ArchitectureConfig, ConfigError> {
         let chessformer = |model| ArchitectureConfig::Chessformer { model };

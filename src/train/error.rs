@@ -50,7 +50,7 @@ pub enum TrainError {
     Checkpoint(#[from] CheckpointError),
     /// The checkpoint belongs to a different network.
     #[error(
-        "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
+        "the checkpoint in {0} has a different architecture: train into another folder, or restore the configuration"
     )]
     Architecture(PathBuf),
     /// Threads cannot be started.
@@ -70,7 +70,7 @@ pub enum TrainError {
         source: std::io::Error,
     },
     /// The processes of a run have different configurations.
-    #[error("the first process was given another configuration: give all of them the same")]
+    #[error("the first process has a different configuration: give all processes the same one")]
     OtherConfiguration,
     /// Rolling back to the last checkpoint did not help.
     #[error(

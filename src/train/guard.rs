@@ -4,7 +4,7 @@ use super::config::GuardConfig;
 use serde::{Deserialize, Serialize};
 
 /// Minimum standard deviation, as a share of the mean loss, so that a small rise after a stretch of
-/// constant loss is not a spike.
+/// constant loss does not count as a spike.
 const LEAST_DEVIATION: f64 = 0.01;
 
 /// Running statistics of the loss, which checkpoints include.

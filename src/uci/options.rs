@@ -63,10 +63,10 @@ pub(crate) enum Button {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// No option has this name.
-    #[error("there is no option `{0}`; `uci` lists those there are")]
+    #[error("there is no option `{0}`; `uci` lists all options")]
     Unknown(String),
     /// The value is not valid for the option.
-    #[error("{name} is set to {wanted}, not to `{value}`; it stays {kept}")]
+    #[error("{name} must be {wanted}, not `{value}`; it stays {kept}")]
     Value {
         /// The option.
         name: &'static str,

@@ -22,7 +22,7 @@ fn threads_that_cannot_start_are_reported() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(
-        errors.starts_with("error: the system has no 4 threads"),
+        errors.starts_with("error: the system cannot start 4 threads"),
         "{errors}"
     );
     bench("4").assert().success();

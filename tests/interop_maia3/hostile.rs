@@ -258,7 +258,7 @@ fn tensors_that_share_their_numbers_are_refused() {
     let honest = Checkpoint::new(&parameters);
     assert!(read(&honest.bytes()).is_ok());
     let message = error(&honest.with_one_storage_for_all());
-    assert!(message.contains("share their memory"), "{message}");
+    assert!(message.contains("share memory"), "{message}");
 }
 
 /// Text from a file is escaped and shortened before it reaches the terminal.
@@ -282,7 +282,7 @@ fn text_of_the_file_is_sanitised() {
         pickle
             .text("cpu")
             .raw(b"K\x03tQK\x00K\x03\x85K\x01\x85\x89NtRs.");
-        assert!(error(&pickled(&pickle.0)).contains("makes no sense"));
+        assert!(error(&pickled(&pickle.0)).contains("malformed at byte"));
         let mut pickle = Pickle(b"\x80\x04".to_vec());
         pickle.text(name).text(name).raw(b"\x93.");
         let message = error(&pickled(&pickle.0));

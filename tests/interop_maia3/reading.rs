@@ -260,7 +260,7 @@ fn other_networks_are_named_in_the_error() {
         numbers,
         ..Checkpoint::new(&good)
     };
-    assert!(error(&whole.bytes()).contains("is not of floating-point numbers"));
+    assert!(error(&whole.bytes()).contains("does not contain floating-point numbers"));
 }
 
 /// The copies of the shared generator in the layers must be identical.

@@ -98,7 +98,7 @@ fn missing_samples_are_explained() {
         (vec![&*empty, "--played"], "there are no games in the input"),
         (
             vec![&*games, "--evals", "chooser"],
-            "hold no training target under these options",
+            "without any training target under these options",
         ),
     ] {
         let said = failure(train(&[&["pack", "-o", &output], &arguments[..]].concat()));

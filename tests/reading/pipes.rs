@@ -98,9 +98,9 @@ fn training_data_of_every_kind() {
         ("plain", GAMES.as_bytes().to_vec(), "2 games, 5 samples"),
         ("gzip", gzip(GAMES.as_bytes()), "2 games, 5 samples"),
         ("zstd", zstd(GAMES.as_bytes()), "2 games, 5 samples"),
-        ("chunk", chunk, "1 games, 6 samples"),
-        ("unpacked chunk", plain, "1 games, 6 samples"),
-        ("tar", tar, "1 games, 6 samples"),
+        ("chunk", chunk, "1 game, 6 samples"),
+        ("unpacked chunk", plain, "1 game, 6 samples"),
+        ("tar", tar, "1 game, 6 samples"),
     ] {
         let output = folder.path("out.shard");
         for said in through_pipes(&bytes, |path| {
@@ -123,7 +123,7 @@ fn training_data_of_every_kind() {
     let refused = stats.write_stdin(shard).assert().failure();
     let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(
-        said.contains("/dev/stdin is a shard, which is not read in order"),
+        said.contains("/dev/stdin is a shard, which cannot be read from a pipe"),
         "{said}"
     );
 }

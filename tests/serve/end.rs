@@ -166,7 +166,7 @@ fn a_second_signal_ends_it_at_once() {
     // Otherwise, running requests would have ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(8));
     let log = std::fs::read_to_string(log.path()).unwrap();
-    assert!(log.contains("ended at once"), "{log}");
+    assert!(log.contains("stopped at once"), "{log}");
     assert!(log.contains("/readyz 200"), "{log}");
     assert!(!log.contains('\x1b'), "{log}");
 }

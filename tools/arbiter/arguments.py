@@ -60,11 +60,11 @@ def read_thinking(options):
 def add_openings(parser):
     add = parser.add_argument_group("openings").add_argument
     add("--openings", metavar="FILE",
-        help="EPD, FEN or PGN, plain, gzip or zip; without it, all games start from the initial position")
+        help="EPD, FEN or PGN, plain, gzip or zip; by default, all games start from the initial position")
     add("--order", choices=["random", "sequential"], default="random", help="order of the openings (default random)")
     add("--plies", type=count, help="number of plies to take from a PGN opening")
     add("--seed", type=int, default=0, help="random seed (default 0)")
-    add("--chess960", action="store_true", help="the openings are for Chess960")
+    add("--chess960", action="store_true", help="treat the openings as Chess960")
 
 
 def read_openings(options):

@@ -84,7 +84,7 @@ class Entrant:
         name = merged.get("name") or os.path.basename(command[0])
         plan = thinking(limits(own) or limits(common)) or default
         if not plan:
-            raise MatchError(f"{name} has no time, nodes, depth or tc to think with")
+            raise MatchError(f"{name} needs time, nodes, depth or tc")
         protocol = merged.get("proto", "uci")
         if protocol not in PROTOCOLS:
             raise MatchError(f"proto `{protocol}` is not one of {', '.join(PROTOCOLS)}")

@@ -27,7 +27,7 @@ def read_text(path):
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise MatchError(f"openings {path}: {error}") from None
     if data.startswith(b"\x28\xb5\x2f\xfd"):
-        raise MatchError(f"openings {path}: it is compressed by zstd: decompress it first")
+        raise MatchError(f"openings {path}: it is compressed with zstd: decompress it first")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise MatchError(f"openings {path}: the text is in UTF-16: save it in UTF-8")
     return data.decode("utf-8-sig", errors="replace")

@@ -44,7 +44,7 @@ class Record:
         for game in re.split(r"^(?=\[Event )", kept, flags=re.MULTILINE)[1:]:
             tags = dict(TAG.findall(game.split("\n\n", 1)[0]))
             if tags.get("Match") != self.match:
-                raise MatchError(f"{self.path} contains a match under other conditions: name another file")
+                raise MatchError(f"{self.path} contains a match with different settings: name another file")
             self.count(int(tags["Round"]) - 1, tags["Result"], tags["Reason"])
         if len(kept) < len(text):
             os.truncate(self.path, len(kept.encode()))

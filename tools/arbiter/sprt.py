@@ -47,7 +47,7 @@ class Sprt:
         test = cls(*numbers, model=model)
         largest = LARGEST[model]
         if not -largest <= test.elo0 < test.elo1 <= largest:
-            raise MatchError(f"sprt `{text}`: ELO0 is below ELO1, both within ±{largest} ({model})")
+            raise MatchError(f"sprt `{text}`: ELO0 must be below ELO1, both within ±{largest} ({model})")
         if not (test.alpha > 0 and test.beta > 0 and test.alpha + test.beta < 1):
             raise MatchError(f"sprt `{text}`: ALPHA and BETA must be above 0, and together below 1")
         return test

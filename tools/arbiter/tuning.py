@@ -40,13 +40,13 @@ class Tuning:
             for name, wanted in self.settings.items():
                 found = state["settings"].get(name)
                 if found != wanted:
-                    raise MatchError(f"{self.path} contains a tuning under other conditions: {name} {found}")
+                    raise MatchError(f"{self.path} contains a tuning run with different settings: {name} {found}")
             self.pairs, self.history, self.faults = state["pairs"], state["history"], state["faults"]
             self.values = [state["values"][name] for name in self.names]
             self.scores = {int(number): score for number, score in state["scores"].items()}
             self.results = {float(score): games for score, games in state["results"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise MatchError(f"{self.path} is not the state of a tuning") from None
+            raise MatchError(f"{self.path} is not the state of a tuning run") from None
 
     def write(self):
         write_whole(self.path, json.dumps({

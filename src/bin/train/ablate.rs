@@ -42,18 +42,17 @@ pub struct Ablate {
     /// Set a key of the base, such as batch=256; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Override>,
-    /// Train each variant for this time, with its schedule fitted to its speed, instead
-    /// of the same number of steps.
+    /// Train each variant for this time, with its schedule fitted to its speed, instead of for the
+    /// same number of steps.
     #[arg(long, value_name = "TIME", value_parser = TimeSpan::positive)]
     time: Option<TimeSpan>,
-    /// Train only these variants, with commas between them.
+    /// Train only these variants, separated by commas.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
-    /// Folder of the shards, in place of the configuration's folders; shards are
-    /// matched by name.
+    /// Folder of the shards, instead of the configuration's folders; shards are matched by name.
     #[arg(long, value_name = "FOLDER")]
     shards: Option<PathBuf>,
-    /// Print one JSON object in place of the table.
+    /// Print one JSON object instead of the table.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -84,7 +83,7 @@ impl Ablate {
             {
                 let names: Vec<_> = ablation.variants.iter().map(|v| v.name.as_str()).collect();
                 bail!(
-                    "there is no variant `{name}`; there are: {}",
+                    "there is no variant `{name}`; the variants are: {}",
                     names.join(", ")
                 );
             }
@@ -161,8 +160,8 @@ impl Ablate {
         if let Some(fitted) = known.get(variant) {
             if (fitted.minutes, fitted.batch) != (minutes, config.batch) {
                 bail!(
-                    "`{variant}` was begun for {} minutes with batches of {}: \
-                     compare the same, or in another folder",
+                    "`{variant}` was started for {} minutes with batches of {}: \
+                     use the same settings, or another folder",
                     fitted.minutes,
                     fitted.batch
                 );

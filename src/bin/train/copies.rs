@@ -11,10 +11,10 @@ use tessera::data::shard::Shard;
 /// Arguments of `train copies`.
 #[derive(Args)]
 pub struct CopiesCommand {
-    /// Games in PGN, such as `tessera generate` writes; also gzip or zstd.
+    /// Games in PGN, such as those of `tessera generate`, plain or compressed with gzip or zstd.
     #[arg(required = true, value_name = "GAMES")]
     games: Vec<PathBuf>,
-    /// Shards with the games that they are compared with, with commas between them.
+    /// Shards, separated by commas, whose games these games are compared with.
     #[arg(
         long = "data",
         required = true,

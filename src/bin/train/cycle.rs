@@ -50,7 +50,7 @@ impl Loop {
             .with_context(|| format!("cannot make the folder {}", logs.display()))?;
         let Some(_lock) = lock(&config.folder.join(LOCK), || false)? else {
             let folder = config.folder.display();
-            bail!("another `train loop` is at work in {folder}");
+            bail!("another `train loop` is running in {folder}");
         };
         let stop = stop_when_interrupted("stopping the workers; press again to stop at once")?;
         store.sweep()?;

@@ -12,8 +12,8 @@ pub struct DeviceArguments {
     /// Device: auto, cpu, cuda or cuda:1.
     #[arg(long, default_value_t, value_name = "DEVICE")]
     device: DeviceChoice,
-    /// Threads that decode samples; on the CPU each also trains on its part of every
-    /// batch. By default all. A run repeats bit for bit with the same number.
+    /// Threads that decode samples; on the CPU, each also trains on its part of every batch. By
+    /// default one for each processor. Repeating a run bit for bit requires the same number.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }

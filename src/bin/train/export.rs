@@ -15,8 +15,8 @@ use tessera::{output, overwrite};
 /// Arguments of `train export`.
 #[derive(Args)]
 pub struct Export {
-    /// A checkpoint, a run's folder for its newest one, or a network file (.pt) to
-    /// rewrite in the current version.
+    /// A checkpoint, a run's folder (for its newest checkpoint), or a network file (.pt) to rewrite
+    /// in the current version.
     #[arg(value_name = "RUN")]
     source: PathBuf,
     #[command(flatten)]
@@ -30,17 +30,17 @@ pub struct Export {
     /// Floating-point format in which parameters are stored.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
-    /// Output that ranks moves; by default q, or the network file's.
+    /// Output that ranks moves; by default q, or the network file's setting.
     #[arg(long, value_name = "OUTPUT", value_parser = ["q", "wdl", "st"])]
     search_value: Option<String>,
-    /// Export the last weights, not their average.
+    /// Export the last weights instead of their average.
     #[arg(long)]
     last: bool,
     /// Note on the training data, for the network's card.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     note: Option<String>,
-    /// Licence of the weights, as an SPDX expression; by default
-    /// GPL-3.0-or-later, or the network file's.
+    /// Licence of the weights, as an SPDX expression; by default GPL-3.0-or-later, or the network
+    /// file's licence.
     #[arg(long, value_name = "LICENCE", value_parser = NonEmptyStringValueParser::new())]
     licence: Option<String>,
 }

@@ -13,20 +13,19 @@ pub const RANDOM_PLIES: u32 = 8;
 /// Openings of games, and when games end early.
 #[derive(Args, Clone, Debug)]
 pub struct GamesArguments {
-    /// A book of openings: FEN, EPD or PGN, plain or .gz, .zst or .zip; may be
-    /// repeated. Each book opens games in proportion to its share, by default 1.
-    /// A cut plays games in PGN up to a random ply of its range. Example:
-    /// games.pgn,share=2,cut=8..60.
+    /// A book of openings: FEN, EPD or PGN, plain or .gz, .zst or .zip; may be repeated. Each book
+    /// opens games in proportion to its share, by default 1. With a cut, a game of a PGN book is
+    /// followed up to a random ply in the range. Example: games.pgn,share=2,cut=8..60.
     #[arg(long, value_name = "BOOK[,share=N][,cut=A..B]", value_parser = book)]
     openings: Vec<BookOptions>,
     /// Random plies after the opening; by default 8 without a book, otherwise 0.
     #[arg(long, value_name = "PLIES")]
     random_plies: Option<u32>,
-    /// Stop games after this many plies, the opening included.
+    /// Stop games after this many plies, including the opening.
     #[arg(long, value_name = "PLIES", value_parser = clap::value_parser!(u16).range(1..))]
     max_plies: Option<u16>,
-    /// Folders of Syzygy tablebases, which end games at their result, as the UCI option
-    /// SyzygyPath has them.
+    /// Folders of Syzygy tablebases, written as for the UCI option SyzygyPath; games end with the
+    /// result that the tablebases give.
     #[arg(long, value_name = "FOLDERS")]
     syzygy: Option<String>,
 }
@@ -111,7 +110,7 @@ pub fn file_and_settings(
 pub fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
     value
         .parse()
-        .map_err(|_| format!("{name}: `{value}` is not a number of its kind"))
+        .map_err(|_| format!("{name}: `{value}` is not a valid number"))
 }
 
 /// Parses a setting's value as a positive number.
@@ -130,7 +129,7 @@ fn book(text: &str) -> Result<BookOptions, String> {
         match name {
             "share" => share = positive(name, value)?,
             "cut" => cut = Some(range(value)?),
-            _ => return Err(format!("`{name}`: a book has share and cut")),
+            _ => return Err(format!("`{name}`: a book's settings are share and cut")),
         }
         Ok(())
     })?;

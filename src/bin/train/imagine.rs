@@ -21,16 +21,16 @@ use tessera::train::TrainConfig;
 /// Arguments of `train imagine`.
 #[derive(Args)]
 pub struct Imagine {
-    /// A checkpoint, a run's folder for its newest one, or a network file (.pt).
-    /// Networks that imagine nothing are measured by their first move.
+    /// A checkpoint, a run's folder (for its newest checkpoint), or a network file (.pt). For
+    /// networks that imagine nothing, only the first move is measured.
     #[arg(value_name = "RUN")]
     source: PathBuf,
-    /// Take the validation games of this configuration.
+    /// The configuration whose validation games are used.
     #[arg(value_name = "FILE.toml")]
     config: PathBuf,
     #[command(flatten)]
     code: CodeArguments,
-    /// Evaluations of each position: one or several numbers, with commas between them.
+    /// Evaluations per position: one or more numbers, separated by commas.
     #[arg(
         long,
         value_name = "N",
@@ -38,11 +38,11 @@ pub struct Imagine {
         default_value = "1,2,5,10,20"
     )]
     steps: Vec<usize>,
-    /// Most plies that are imagined; 0 stands for all that the network can.
+    /// Maximum number of plies to imagine; 0 means as many as the network can.
     #[arg(long, value_name = "PLIES", default_value_t = 0)]
     horizon: usize,
-    /// The weight of candidates' values, in networks that weigh them: a change of W − L by 1 adds
-    /// this much to a move's logit, in tenths; 0 ignores values.
+    /// The weight of candidates' values, for networks that use them: an increase of W − L by 1 adds
+    /// this many tenths to a move's logit; 0 ignores values.
     #[arg(long, value_name = "TENTHS", default_value_t = Decoding::default().trust)]
     trust: u16,
     /// Number of positions.

@@ -15,7 +15,8 @@ use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::error_report::tell;
 use tessera::label::{Event, GameSource, LabelSummary, Labelling, Play, SampledGames};
-use tessera::{output, overwrite, progress};
+use tessera::output::{self, counted};
+use tessera::{overwrite, progress};
 
 /// Arguments of `train label`.
 #[derive(Args)]
@@ -31,17 +32,17 @@ pub struct Label {
     /// Let the engine play --limit games against itself instead.
     #[arg(long, requires = "limit")]
     play: bool,
-    /// Sample --limit games from the policies of networks (--policy) instead, one
-    /// evaluation a move. The engine scores every position after the opening.
+    /// Sample --limit games from the policies of networks (--policy) instead, with one evaluation
+    /// per move. The engine scores every position after the opening.
     #[arg(long, requires_all = ["limit", "policies"])]
     sample: bool,
     /// With --play or --sample: the number of games.
     #[arg(long, value_name = "N", requires = "played")]
     limit: Option<u64>,
-    /// With --sample: a network to sample moves from; may be repeated. White and
-    /// Black are drawn for each game. Temperatures above 1 (the default) flatten
-    /// the policy. The rating goes to the games' tags and to networks that take
-    /// ratings. Example: maia-1500.pt,temperature=0.8,elo=1500.
+    /// With --sample: a network to sample moves from; may be repeated. Each game draws the networks
+    /// of White and Black at random. Temperatures above the default of 1 flatten the policy. The
+    /// rating is written to the games' tags and given to networks that read ratings. Example:
+    /// maia-1500.pt,temperature=0.8,elo=1500.
     #[arg(
         long = "policy",
         value_name = "FILE[,temperature=T][,elo=N]",
@@ -49,16 +50,16 @@ pub struct Label {
         requires = "sample"
     )]
     policies: Vec<PolicyOptions>,
-    /// With --sample: ask no engine. Such games teach moves and results alone, as `train
-    /// pack --played` reads them.
+    /// With --sample: use no engine. The games then have only moves and results to learn from, as
+    /// with `train pack --played`.
     #[arg(long, requires = "sample", conflicts_with_all = [
         "engine", "options", "nodes", "depth", "time", "multipv", "line", "resign", "draw",
     ])]
     unjudged: bool,
     #[command(flatten)]
     networks: PolicyArguments,
-    /// The games to write: PGN, compressed if the name ends in .gz or .zst. An
-    /// unfinished output is continued. `-` is standard output.
+    /// The games to write: PGN, compressed if the name ends in .gz or .zst. An unfinished output is
+    /// resumed. `-` is standard output.
     #[arg(short, long, value_name = "OUT.pgn")]
     output: PathBuf,
     /// The engine: a path, or a name on PATH.
@@ -70,7 +71,7 @@ pub struct Label {
     /// Engine processes; by default one for each processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Search this many nodes of each position (by default 5000).
+    /// Search this many nodes per position (by default 5000).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
     /// Search each position to this depth.
@@ -83,25 +84,25 @@ pub struct Label {
     /// --alternatives` makes the policy target a distribution.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     multipv: u32,
-    /// Plies of the engine's line to write where another move was played.
+    /// Plies of the engine's line to write where a different move was played.
     #[arg(long, default_value_t = 4, value_name = "PLIES")]
     line: usize,
-    /// Restart the engine if it does not answer this long after its search should have
+    /// Restart the engine if it has not answered within this time after its search should have
     /// ended.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = TimeSpan::positive)]
     timeout: TimeSpan,
-    /// Share of the positions of games to score.
+    /// Share of the games' positions to score.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
     share: f64,
     /// Probability that a move is random instead of the engine's; pack such games
     /// with `train pack --unscored-random`.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share, requires = "play")]
     random_moves: f64,
-    /// A side resigns after MOVES of its moves in a row with a score of -CP or less.
+    /// A side resigns after MOVES consecutive moves with a score of -CP or less.
     #[arg(long, value_name = "MOVES,CP", value_parser = resign_rule, requires = "played")]
     resign: Option<ResignRule>,
-    /// From move FROM on, a game is drawn after MOVES moves of each side in a row
-    /// with scores within CP.
+    /// From move FROM on, a game is adjudicated a draw after MOVES consecutive moves by each side
+    /// with scores within CP of 0.
     #[arg(long, value_name = "FROM,MOVES,CP", value_parser = draw_rule, requires = "played")]
     draw: Option<DrawRule>,
     #[command(flatten)]
@@ -221,15 +222,15 @@ impl Label {
     fn tell(&self, event: &str, summary: &LabelSummary, seconds: f64) -> anyhow::Result<()> {
         let positions_per_second = summary.positions as f64 / seconds;
         let line = format_args!(
-            "{}: {} games{}, {} positions ({:.1} and {positions_per_second:.1} a second); \
-             {} games unreadable, {} positions given up",
+            "{}: {}{}, {} ({:.1} and {positions_per_second:.1} per second); {} unreadable, {} \
+             given up",
             self.output.display(),
-            summary.games,
+            counted(summary.games, "game"),
             from_before(summary.found),
-            summary.positions,
+            counted(summary.positions, "position"),
             summary.games as f64 / seconds,
-            summary.unreadable,
-            summary.given_up,
+            counted(summary.unreadable, "game"),
+            counted(summary.given_up, "position"),
         );
         output::announce(&self.output, line)?;
         if self.json {

@@ -100,7 +100,7 @@ const OLD_NAMES: [OldName; 34] = [
     OldName::new("transcoder", "--puzzles", Now::Words(&["--themes"])),
 ];
 
-/// The trainer of Tessera: games in, networks out.
+/// Tessera's trainer: games in, networks out.
 #[derive(Parser)]
 #[command(name = "train", version = tessera::version::version())]
 struct Arguments {
@@ -112,25 +112,25 @@ struct Arguments {
 enum Command {
     /// Pack games (PGN, also gzip or zstd) or chunks into a shard for training.
     Pack(pack::Pack),
-    /// Count what shards, chunks and games consist of.
+    /// Print statistics of shards, chunks and games.
     Stats(stats::Stats),
-    /// Print the moves of games in standard algebraic notation, as the vocabulary of a
+    /// Print all moves of a shard's games in standard algebraic notation, as the vocabulary of a
     /// move-token model.
     Vocabulary(vocabulary::VocabularyCommand),
-    /// Label with a UCI engine: games it plays, existing games and positions, or
+    /// Label games and positions with a UCI engine: existing ones, games that it plays itself, or
     /// games sampled from networks.
     Label(label::Label),
-    /// Play games of the engine against itself.
+    /// Let the engine play games against itself.
     Selfplay(selfplay::SelfPlayCommand),
-    /// Close the loop: self-play, reanalysis, training and the gate, all on this machine.
+    /// Run a whole loop on this machine: self-play, reanalysis, training and the gate.
     Loop(cycle::Loop),
-    /// A worker of a loop: play games with the newest network.
+    /// Run a loop worker that plays games with the newest network.
     Actor(worker::Searching),
-    /// A worker of a loop: search positions of earlier games with the newest network.
+    /// Run a loop worker that searches positions of earlier games with the newest network.
     Reanalyser(worker::Searching),
-    /// The worker of a loop that trains.
+    /// Run the loop worker that trains the network.
     Learner(worker::LearnerCommand),
-    /// The worker of a loop that lets networks pass by a match.
+    /// Run the loop worker that accepts or rejects new networks by a match.
     Gate(worker::Searching),
     /// Print the size of an architecture.
     Size(size::Size),
@@ -138,7 +138,7 @@ enum Command {
     Run(run::Run),
     /// Evaluate a run's network on the validation games.
     Validate(validate::Validate),
-    /// Count how far games follow those of the data move by move.
+    /// Count how many games repeat the data's games move by move, and how far.
     Copies(copies::CopiesCommand),
     /// Measure how well a network imagines the future.
     Imagine(imagine::Imagine),

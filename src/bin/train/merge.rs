@@ -14,8 +14,8 @@ use tessera::{output, overwrite};
 /// Arguments of `train merge`.
 #[derive(Args)]
 pub struct Merge {
-    /// Two or more of one architecture: checkpoints, runs' folders for their newest
-    /// ones, or network files (.pt).
+    /// Two or more networks of one architecture: checkpoints, runs' folders (for their newest
+    /// checkpoints), or network files (.pt).
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -23,8 +23,8 @@ pub struct Merge {
     /// The network to write.
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
-    /// The share of each in the mean, in their order, as in 2,1,1; by default all count
-    /// alike.
+    /// The relative weight of each network in the mean, in the same order, such as 2,1,1; by
+    /// default all are equal.
     #[arg(
         long,
         value_delimiter = ',',
@@ -32,13 +32,13 @@ pub struct Merge {
         allow_negative_numbers = true
     )]
     weights: Option<Vec<f64>>,
-    /// The network's name; by default its file's.
+    /// The network's name; by default the output file's name.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
-    /// Take the last weights of runs, not their averages.
+    /// Use the runs' last weights instead of their averages.
     #[arg(long)]
     last: bool,
 }

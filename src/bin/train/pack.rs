@@ -19,52 +19,52 @@ use tessera::data::{Contents, Curve, is_stdin};
 use tessera::error_report::tell;
 use tessera::eval::positions;
 use tessera::label::Teaching;
-use tessera::{output, overwrite, progress};
+use tessera::output::{self, counted};
+use tessera::{overwrite, progress};
 
 /// Arguments of `train pack`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("networks").args(["teachers"])))]
 pub struct Pack {
-    /// Games: PGN, plain or compressed with gzip or zstd; or training chunks of
-    /// Lc0 (versions 6 and 7), tars and folders of them. All but folders may come
-    /// through a pipe, such as /dev/stdin.
+    /// Games: PGN, plain or compressed with gzip or zstd; or Lc0 training chunks (versions 6 and
+    /// 7), and tars and folders of chunks. Everything except folders may come through a pipe, such
+    /// as /dev/stdin.
     #[arg(required = true, value_name = "IN")]
     inputs: Vec<PathBuf>,
     /// The shard to write.
     #[arg(short, long, value_name = "OUT.shard")]
     output: PathBuf,
-    /// The meaning of a score after a move: the engine that chose the move scored it (chooser), or
-    /// an analysis scored the position after it (analysis).
+    /// The position that a score after a move refers to: the one before the move, scored by the
+    /// engine that chose the move (chooser), or the one after it, scored by an analysis (analysis).
     #[arg(long, value_enum, value_name = "REFERENCE")]
     evals: Option<EvalRefersTo>,
-    /// Make every move of the games a policy target, as for human games.
+    /// Make every move of the games a policy target, which suits human games.
     #[arg(long, conflicts_with = "unscored_random")]
     played: bool,
-    /// Moves without a score are random, as `train label --random-moves` injects them: none
-    /// becomes a target.
+    /// Treat moves without a score as random moves, such as those of `train label --random-moves`,
+    /// and make none of them a target.
     #[arg(long, requires = "evals")]
     unscored_random: bool,
-    /// The curve from the engines' scores to values.
+    /// The curve that converts the engines' scores to values.
     #[arg(long, value_enum, default_value = "lichess", value_name = "CURVE")]
     curve: Curve,
-    /// Merge the scored moves of a position (`train label --multipv`) into one
-    /// policy target: a softmax of their chances of winning at this temperature,
-    /// such as 0.05.
+    /// Merge the scored moves of a position (`train label --multipv`) into one policy target: a
+    /// softmax of their expected scores at this temperature, such as 0.05.
     #[arg(long, value_name = "T", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
-    /// Leave out games that reach a position of these puzzles (CSV in Lichess's
-    /// format) or test suites (EPD, or FEN on each line), plain or compressed with
-    /// gzip or zstd, with commas between them.
+    /// Leave out games that reach a position in one of these files, separated by commas: puzzles
+    /// (CSV in Lichess's format) or test suites (EPD, or one FEN per line), plain or compressed
+    /// with gzip or zstd.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     without: Vec<PathBuf>,
-    /// Leave out the share of games that `data.validation` of this size would keep
-    /// for validation; a hash of a game's moves decides.
+    /// Leave out the share of games that `data.validation` of this size would keep for validation;
+    /// a hash of each game's moves decides.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     hold_out: f64,
-    /// Take the targets of policy and value from this network; may be repeated, with
-    /// a rating each. A position asks one near its mover's rating (see
-    /// --rating-spread). Temperatures above 1 (the default) flatten the policy.
-    /// Example: maia-1500.pt,elo=1500.
+    /// Take the targets of policy and value from this network; may be repeated with different
+    /// ratings. Each position takes them from one network with a rating near its mover's (see
+    /// --rating-spread). Temperatures above the default of 1 flatten the policy. Example:
+    /// maia-1500.pt,elo=1500.
     #[arg(
         long = "teacher",
         value_name = "FILE[,temperature=T][,elo=N]",
@@ -75,23 +75,23 @@ pub struct Pack {
     teachers: Vec<PolicyOptions>,
     #[command(flatten)]
     networks: PolicyArguments,
-    /// With several --teacher: the standard deviation, in rating points, of the
-    /// Gaussian by which a position's teacher is drawn; 0 takes the nearest.
+    /// With several --teacher options: the standard deviation, in rating points, of the Gaussian by
+    /// which each position's teacher is drawn; 0 takes the nearest.
     #[arg(long, default_value_t = RATING_SPREAD, value_name = "POINTS", requires = "networks")]
     rating_spread: u32,
-    /// With --teacher: both players of each game get the same rating, drawn from this
-    /// range, so that every rating is taught as often; their results are dropped. For
-    /// games that were sampled. Example: 1000..2199.
+    /// With --teacher, for sampled games: give both players of each game the same rating, drawn
+    /// from this range, so that all ratings are equally frequent, and drop the games' results.
+    /// Example: 1000..2199.
     #[arg(long, value_name = "A..B", value_parser = ratings, requires = "networks")]
     random_ratings: Option<(u16, u16)>,
-    /// With --teacher: the share of the move played in the policy's target.
+    /// With --teacher: the share of the policy target that goes to the move played.
     #[arg(
         long, default_value_t = 0.0, value_name = "SHARE",
         value_parser = share, requires = "networks"
     )]
     played_share: f64,
-    /// With --teacher: games lose their first plies, a random number of this range,
-    /// which thins out openings.
+    /// With --teacher: drop a random number of plies, drawn from this range, at the start of each
+    /// game, which thins out openings.
     #[arg(long, value_name = "A..B", value_parser = range, requires = "networks")]
     cut: Option<(usize, usize)>,
     /// With --teacher: seed of all random choices.
@@ -149,21 +149,21 @@ impl Pack {
                 progress.suspend(|| tell(format_args!("skipped {fault}")));
             }
             PackEvent::Added(counts) => {
-                let (games, samples) = (counts.packed, counts.samples);
-                progress::say(&progress, format_args!("{games} games, {samples} samples"));
+                let games = counted(counts.packed, "game");
+                let samples = counted(counts.samples, "sample");
+                progress::say(&progress, format_args!("{games}, {samples}"));
             }
         };
         let packer = Packer::create(&self.output, &header, options, judge, &mut report)?;
         let (counts, bytes) = self.pack(packer, &progress)?;
         progress.finish_and_clear();
         let line = format!(
-            "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
-             {} games without a target, {} skipped{}{}",
+            "{}: {}, {}, {bytes} bytes ({:.2} per sample); {} without a target, {} skipped{}{}",
             self.output.display(),
-            counts.packed,
-            counts.samples,
+            counted(counts.packed, "game"),
+            counted(counts.samples, "sample"),
             bytes as f64 / counts.samples as f64,
-            counts.without_samples,
+            counted(counts.without_samples, "game"),
             counts.skipped,
             match self.without.is_empty() && self.hold_out == 0.0 {
                 true => String::new(),
@@ -191,7 +191,7 @@ impl Pack {
                     packer.chunks(&chunks).map_err(explained)?;
                 }
                 Contents::Games(_) if self.evals.is_none() && !self.played => {
-                    bail!("a PGN's targets need naming: give --evals, --played or both");
+                    bail!("choose the targets of PGN games: give --evals, --played or both");
                 }
                 Contents::Games(games) => packer.games(games, input).map_err(explained)?,
                 Contents::Shard(_) => bail!("{} is a shard already", input.display()),
@@ -259,8 +259,9 @@ fn nothing(counts: &PackCounts) -> String {
         )
     } else {
         format!(
-            "{read} games hold no training target under these options; \
-             see `train pack --help` on --evals and --played"
+            "{} without any training target under these options; \
+             see `train pack --help` on --evals and --played",
+            counted(read, "game")
         )
     }
 }
@@ -280,7 +281,7 @@ fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
     for file in files {
         let (games, refused) = positions::read(file)?;
         for error in refused {
-            tell(format_args!("--without does not leave out: {error}"));
+            tell(format_args!("--without ignores: {error}"));
         }
         keys.extend(games.iter().map(|game| game.current().key));
     }

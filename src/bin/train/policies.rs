@@ -105,7 +105,7 @@ pub fn policy(text: &str) -> Result<PolicyOptions, String> {
         match name {
             "temperature" => temperature = positive(name, value)? as f32,
             "elo" => rating = Some(number(name, value)?),
-            _ => return Err(format!("`{name}`: a policy has temperature and elo")),
+            _ => return Err(format!("`{name}`: the settings are temperature and elo")),
         }
         Ok(())
     })?;

@@ -16,10 +16,10 @@ pub struct Report {
     /// Folders of runs.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The page to write; a browser needs no network to show it.
+    /// The page to write, which browsers can show offline.
     #[arg(short, long, value_name = "OUT.html")]
     output: PathBuf,
-    /// Leave out the statistics of the data, which take a pass over it.
+    /// Leave out the statistics of the data, which require a pass over it.
     #[arg(long)]
     no_data: bool,
 }

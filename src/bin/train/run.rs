@@ -42,11 +42,10 @@ pub struct Run {
     /// The run's folder; by default runs/NAME. A run in this folder is resumed.
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Number of steps, in place of the configuration's.
+    /// Number of steps, instead of the configuration's.
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// Folder of the shards, in place of the configuration's folders; shards are
-    /// matched by name.
+    /// Folder of the shards, instead of the configuration's folders; shards are matched by name.
     #[arg(long, value_name = "FOLDER")]
     shards: Option<PathBuf>,
     /// Stop after this time, with a checkpoint to resume from.

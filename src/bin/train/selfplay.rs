@@ -15,8 +15,9 @@ use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::network::backends;
+use tessera::output::{self, counted};
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
-use tessera::{output, overwrite, player, progress};
+use tessera::{overwrite, player, progress};
 
 /// Number of plies after which a game counts as drawn, as in Lc0's self-play.
 const MAX_PLIES: usize = 450;
@@ -26,8 +27,8 @@ const TEMPERATURE: f32 = 1.0;
 /// Arguments of `train selfplay`.
 #[derive(Args)]
 pub struct SelfPlayCommand {
-    /// The folder for the games: a chunk each (game_000017.gz), and games.pgn.
-    /// Unfinished self-play is continued.
+    /// The folder for the games: one chunk per game (game_000017.gz), and games.pgn. Unfinished
+    /// self-play is resumed.
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     /// Number of games.
@@ -37,34 +38,33 @@ pub struct SelfPlayCommand {
     network: NetworkArguments,
     #[command(flatten)]
     backend: BackendArguments,
-    /// Threads that evaluate on a CPU; by default all.
+    /// Threads that evaluate on a CPU; by default one for each processor.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
     /// Games in parallel; by default as many as fill the backend's batches.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Visits of the root for each move.
+    /// Root visits per move.
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..))]
     visits: u64,
     /// Number of root moves that share the visits by Gumbel selection instead of
     /// PUCT. The policy target is then the improved policy instead of the visits.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     gumbel: Option<u32>,
-    /// Share of Dirichlet noise in the root's policy; by default 0.25, and 0 with
-    /// Gumbel selection.
+    /// Share of Dirichlet noise in the root's policy; by default 0.25, or 0 with Gumbel selection.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     noise: Option<f64>,
     /// Temperature at which moves are sampled by their visits (by default 1).
     #[arg(long, value_name = "T", conflicts_with = "gumbel", value_parser = temperature)]
     temperature: Option<f32>,
-    /// Plies after the opening in which moves are sampled; later moves are the best.
+    /// Plies after the opening for which moves are sampled; from then on, the best move is played.
     #[arg(long, value_name = "PLIES", default_value_t = 30)]
     temperature_plies: usize,
     /// A side resigns when its best move's value is Q or less, for example -0.95.
     #[arg(long, value_name = "Q", allow_negative_numbers = true, value_parser = hopeless)]
     resign_below: Option<f32>,
-    /// Share of the games without resignation, which counts how many resignations
-    /// would be wrong.
+    /// Share of the games that are played without resignation, to count how many resignations would
+    /// have been wrong.
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share, requires = "resign_below")]
     played_on: f64,
     /// Set a UCI option of the search, such as CPuct=2; may be repeated.
@@ -206,13 +206,12 @@ impl SelfPlayCommand {
         let evaluations_per_second = summary.evaluations as f64 / seconds;
         writeln!(
             stdout(),
-            "{}: {} games{}, {} positions; won by White {}, drawn {}, won by \
-             Black {}; {} resigned, {} ended by tablebases, {} broken off; {:.2} games/s, {:.0} \
-             evaluations/s",
+            "{}: {}{}, {}; won by White {}, drawn {}, won by Black {}; {} resigned, {} ended by \
+             tablebases, {} broken off; {:.2} games/s, {:.0} evaluations/s",
             self.output.display(),
-            played,
+            counted(played, "game"),
             from_before(summary.found),
-            summary.positions,
+            counted(summary.positions, "position"),
             summary.white,
             summary.draw,
             summary.black,
@@ -225,9 +224,9 @@ impl SelfPlayCommand {
         if self.resign_below.is_some() {
             writeln!(
                 stdout(),
-                "of {} games played on in which a side would have resigned, it did not lose {}",
-                summary.would_resign,
-                summary.wrongly
+                "in {} of {} played on after a side would have resigned, that side did not lose",
+                summary.wrongly,
+                counted(summary.would_resign, "game"),
             )?;
         }
         if self.json {

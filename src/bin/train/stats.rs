@@ -15,15 +15,15 @@ use tessera::progress;
 /// Arguments of `train stats`.
 #[derive(Args)]
 pub struct Stats {
-    /// Shards; training chunks of Lc0 (versions 6 and 7, gzip or plain), tars
-    /// and folders of them; games in PGN, also gzip or zstd.
+    /// Shards; Lc0 training chunks (versions 6 and 7, plain or gzip), and tars and folders of
+    /// chunks; games in PGN, plain or compressed with gzip or zstd.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// For PGN: what a score after a move refers to, see `train pack`. Every move
+    /// For PGN: the position that a score after a move refers to (see `train pack`). Every move
     /// counts as a target.
     #[arg(long, value_enum, default_value = "chooser", value_name = "REFERENCE")]
     evals: EvalRefersTo,
-    /// For PGN: the curve from the engines' scores to values.
+    /// For PGN: the curve that converts the engines' scores to values.
     #[arg(long, value_enum, default_value = "lichess", value_name = "CURVE")]
     curve: Curve,
     /// Stop at the first unusable record instead of skipping it.

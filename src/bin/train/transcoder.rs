@@ -22,36 +22,36 @@ const HELD_OUT: usize = 10;
 
 #[derive(Args)]
 pub struct Transcoder {
-    /// The network: a file, or a name such as tessera-s; without it, the network built into
-    /// the program
+    /// The network: a file, or a name such as tessera-s; by default the network built into the
+    /// program
     #[arg(long, value_name = "NET", value_parser = network_file)]
     net: Option<PathBuf>,
     /// The layer, from 1
     #[arg(long, value_name = "N")]
     layer: usize,
-    /// Files of the games whose positions it learns from, in PGN, with commas between them;
-    /// every tenth game is held out
+    /// PGN files, separated by commas, of the games to learn from; every tenth game is held out
     #[arg(long, required = true, value_delimiter = ',', value_name = "FILE.pgn")]
     games: Vec<PathBuf>,
-    /// Most positions that it learns from: eight of a game
+    /// Maximum number of positions to learn from, eight per game
     #[arg(long, default_value_t = 4000, value_name = "N")]
     limit: usize,
-    /// Features
+    /// Number of features
     #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     features: u16,
-    /// Most features that are active on a square
+    /// Maximum number of active features per square
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     top_k: u16,
-    /// Steps of the optimizer
+    /// Number of optimizer steps
     #[arg(long, default_value_t = 2000, value_name = "N")]
     steps: usize,
     /// Peak learning rate
     #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
     learning_rate: f64,
-    /// Seed of the weights and of the order
+    /// Seed of the initial weights and of the sample order
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: i64,
-    /// Puzzles with themes (Lichess's CSV): features that predict a motif are chosen on one half and judged on the other
+    /// Puzzles with themes, in Lichess's CSV format; features that predict a theme are chosen on
+    /// one half and evaluated on the other
     #[arg(long, value_name = "FILE.csv")]
     themes: Option<PathBuf>,
     /// The file to write
@@ -129,7 +129,7 @@ impl Transcoder {
             }
         }
         match sampled.iter().any(Vec::is_empty) {
-            true => bail!("there are too few games: {HELD_OUT} are needed at least"),
+            true => bail!("there are too few games: at least {HELD_OUT} are needed"),
             false => Ok(sampled),
         }
     }

@@ -14,12 +14,12 @@ use tessera::train::{Checkpoint, TrainConfig, Trainer};
 /// Arguments of `train validate`.
 #[derive(Args)]
 pub struct Validate {
-    /// A checkpoint, a run's folder for its newest one, or a network file (.pt), of
-    /// ours or imported.
+    /// A checkpoint, a run's folder (for its newest checkpoint), or a network file (.pt), whether
+    /// trained here or imported.
     #[arg(value_name = "RUN")]
     source: PathBuf,
-    /// Take data and loss weights from this configuration instead of the run's. A
-    /// network file needs it.
+    /// Take data and loss weights from this configuration instead of the run's. Required for a
+    /// network file.
     #[arg(value_name = "FILE.toml")]
     config: Option<PathBuf>,
     #[command(flatten)]

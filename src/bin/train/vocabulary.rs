@@ -14,8 +14,8 @@ pub struct VocabularyCommand {
     /// Shards whose games are read.
     #[arg(required = true, value_name = "SHARD")]
     shards: Vec<PathBuf>,
-    /// Leave out moves that were played less often. A game with such a move is then no
-    /// example.
+    /// Leave out moves that were played fewer than N times. Games with such a move are then not
+    /// used for training.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     least: u64,
 }

@@ -40,15 +40,16 @@ pub struct WorkerArguments {
     /// The loop's configuration.
     #[arg(value_name = "FILE.toml")]
     config: PathBuf,
-    /// The store, in place of the configuration's: a folder, or an address such as
-    /// s3://bucket/loop.
+    /// The store, instead of the configuration's: a folder, or an address such as s3://bucket/loop.
     #[arg(value_name = "STORE")]
     store: Option<PathBuf>,
-    /// The worker's name, of at most 71 letters, digits, `-`, `_` and `.`; a mark of this run is
-    /// added. By default its kind, and its index among the tasks of Kubernetes or Slurm.
+    /// The worker's name, of at most 71 letters, digits, `-`, `_` and `.`, to which an identifier
+    /// of this run is appended. By default the worker's kind, with its task index on Kubernetes or
+    /// Slurm.
     #[arg(long, value_name = "NAME")]
     name: Option<WorkerName>,
-    /// Ends the worker when its standard input ends: with the program that started it.
+    /// End the worker when its standard input closes, which happens when the program that started
+    /// it exits.
     #[arg(long, hide = true)]
     with_parent: bool,
 }
@@ -58,7 +59,7 @@ pub struct WorkerArguments {
 pub struct Searching {
     #[command(flatten)]
     worker: WorkerArguments,
-    /// Threads that evaluate on a CPU; by default all.
+    /// Threads that evaluate on a CPU; by default one for each processor.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
@@ -247,7 +248,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
             // Some network file systems do not support locks.
             Err(TryLockError::Error(error)) => {
                 tracing::warn!(
-                    "cannot lock {shown}: {error}; see that no other process works there"
+                    "cannot lock {shown}: {error}; make sure that no other process uses this folder"
                 );
                 return Ok(Some(file));
             }

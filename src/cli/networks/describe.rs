@@ -13,7 +13,7 @@ use tessera::network::backends;
 /// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The network: a file, or a name such as tessera-s; without it, the one built into the
+    /// The network: a file, or a name such as tessera-s; by default the network built into the
     /// program
     #[arg(value_name = "NET", value_parser = network_file)]
     file: Option<PathBuf>,

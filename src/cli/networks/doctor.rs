@@ -13,7 +13,7 @@ use tessera::network::backends::doctor::{
 use tessera::network::backends::{describe, describe_human, load};
 use tessera::torch::{CudaStatus, LIBTORCH_VERSION, environment};
 
-/// Check the installation (libtorch, processor, CUDA, network) and say how to fix problems
+/// Check the installation (libtorch, processor, CUDA, network) and explain how to fix problems
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -62,8 +62,8 @@ impl Arguments {
         }
         match wrong {
             0 => Ok(()),
-            1 => anyhow::bail!("one thing is wrong"),
-            _ => anyhow::bail!("{wrong} things are wrong"),
+            1 => anyhow::bail!("one problem was found"),
+            _ => anyhow::bail!("{wrong} problems were found"),
         }
     }
 

@@ -22,7 +22,7 @@ use tessera::network::backends;
 use tessera::network::{self, Gpt, Network};
 use tessera::{output, overwrite, player};
 
-/// Show what a network sees in a position: attention, attribution, heads, on one page
+/// Show what a network sees in a position: attention, attribution and heads, on one page
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -35,34 +35,34 @@ pub struct Arguments {
     /// The position after this many half-moves of the game
     #[arg(long, value_name = "PLIES", requires = "games")]
     ply: Option<usize>,
-    /// The network: a file, or a name such as tessera-s; without it, the network built into
-    /// the program
+    /// The network: a file, or a name such as tessera-s; by default the network built into the
+    /// program
     #[arg(long, value_name = "NET", value_parser = network_file)]
     net: Option<PathBuf>,
-    /// Another network, shown beside the first
+    /// A second network to show side by side with the first
     #[arg(long, value_name = "NET", value_parser = network_file)]
     against: Option<PathBuf>,
-    /// Rating of both players, for networks that read ratings; two are shown side by side
+    /// Rating of both players, for networks that read ratings; two ratings are shown side by side
     #[arg(long, value_delimiter = ',', value_name = "ELO")]
     elo: Vec<u16>,
-    /// The move to explain, in UCI notation or SAN; without it, the policy's first
+    /// The move to explain, in UCI notation or SAN; by default the policy's likeliest move
     #[arg(long = "move", value_name = "MOVE")]
     mv: Option<String>,
-    /// Layers whose attention the page holds, from 1; without it, as many as fit
+    /// Layers, counted from 1, whose attention the page contains; by default as many as fit
     #[arg(long, value_delimiter = ',', value_name = "N")]
     layers: Option<Vec<usize>>,
-    /// Show a search of N nodes beside the policy: its first plies
+    /// Also show the first plies of a search of N nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
-    /// Show how a network imagines the future in N steps, on a page of its own
+    /// Instead, show how a network imagines the future in N steps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with_all = [
         "against", "elo", "mv", "layers", "nodes", "transcoder", "svg",
     ])]
     steps: Option<u8>,
-    /// Show the features of a layer that are active; `train transcoder` makes the file
+    /// Show a layer's active features, with a file that `train transcoder` writes
     #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
     transcoder: Option<PathBuf>,
-    /// The page to write; a browser needs no network to show it
+    /// The page to write, which browsers can show offline
     #[arg(short, long, value_name = "OUT.html", required_unless_present_any = [
         "json", "json_file", "svg",
     ])]
@@ -73,7 +73,7 @@ pub struct Arguments {
     /// The file of an earlier release's --json.
     #[arg(long, hide = true, conflicts_with = "json")]
     json_file: Option<PathBuf>,
-    /// Write pictures into this folder
+    /// Write pictures to this folder
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -137,7 +137,7 @@ impl Arguments {
                 if !left_out.is_empty() && self.layers.is_none() {
                     let layers: Vec<String> = left_out.iter().map(usize::to_string).collect();
                     let line = format!(
-                        "{}: the attention of layers {} would not fit, --layers names others",
+                        "{}: the attention of layers {} does not fit; --layers selects others",
                         explanation.network,
                         layers.join(", ")
                     );
@@ -194,7 +194,7 @@ impl Arguments {
                 white: Some(elo),
                 black: Some(elo),
             }),
-            _ => bail!("{name} is shown at one rating: give --elo one"),
+            _ => bail!("{name} is shown at one rating: give --elo a single value"),
         }
         let reading =
             read_game(network, &game).with_context(|| format!("cannot explain {name}"))?;
@@ -253,7 +253,9 @@ impl Arguments {
                 nets.push(nets[0]);
                 vec![Some(one), Some(other)]
             }
-            ([_, _], Some(_)) => bail!("either two networks or two ratings: give --elo one rating"),
+            ([_, _], Some(_)) => {
+                bail!("two networks cannot be compared at two ratings: give --elo one rating")
+            }
             _ => bail!("--elo takes one rating, or two to compare"),
         };
         let mut views = Vec::new();

@@ -10,10 +10,11 @@ use tessera::interop::{self, ExchangeError};
 use tessera::torch::ExportPrecision;
 use tessera::{output, overwrite};
 
-/// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network
+/// Export a network for Lc0, in Lc0's own format or, if that cannot express the network, as ONNX in
+/// an Lc0 file
 #[derive(clap::Args)]
 pub struct Lc0Arguments {
-    /// A network of the engine's: a file, or a name such as tessera-s
+    /// The engine's network to export: a file, or a name such as tessera-s
     #[arg(value_name = "NET", value_parser = network_file)]
     input: PathBuf,
     #[command(flatten)]
@@ -21,13 +22,13 @@ pub struct Lc0Arguments {
     /// The weights to write
     #[arg(short, long, value_name = "OUT.pb.gz")]
     output: PathBuf,
-    /// Encoding of numbers in Lc0's own format
+    /// Encoding of weights in Lc0's own format
     #[arg(long, value_enum, default_value_t, value_name = "ENCODING")]
     encoding: Lc0Encoding,
-    /// Write ONNX even where Lc0's own format would do
+    /// Write ONNX even if Lc0's own format can express the network
     #[arg(long)]
     onnx: bool,
-    /// The floating-point format of ONNX
+    /// The floating-point format of the ONNX model
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
 }
@@ -35,7 +36,7 @@ pub struct Lc0Arguments {
 /// Export a network as ONNX
 #[derive(clap::Args)]
 pub struct OnnxArguments {
-    /// A network of the engine's: a file, or a name such as tessera-s
+    /// The engine's network to export: a file, or a name such as tessera-s
     #[arg(value_name = "NET", value_parser = network_file)]
     input: PathBuf,
     #[command(flatten)]

@@ -26,7 +26,7 @@ const DEFAULT: &str = "tessera-gpt";
 /// Number of digits of the network's hash that the games' tags contain.
 const HASH_DIGITS: usize = 12;
 
-/// Write games by a move-token GPT, as PGN
+/// Generate games with a move-token GPT, as PGN
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The network: a file, or the name of one that ships with the program; by default
@@ -35,20 +35,19 @@ pub struct Arguments {
     net: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArguments,
-    /// Games to write
+    /// Number of games
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
-    /// Moves that each game begins with, in UCI notation or SAN, such as e4,c5 or "1. e4 c5"
+    /// First moves of each game, in UCI notation or SAN, such as e4,c5 or "1. e4 c5"
     #[arg(long, value_name = "MOVES", value_delimiter = ',', group = "beginning")]
     moves: Vec<String>,
     /// Continue the games of this PGN file
     #[arg(long, value_name = "FILE.pgn", group = "beginning")]
     games: Option<PathBuf>,
-    /// The code of the opening, such as B90: the games begin with the lines of that code in
-    /// turn
+    /// ECO code of the opening, such as B90; the games start with that code's lines in turn
     #[arg(long, value_name = "CODE", group = "beginning", value_parser = eco)]
     eco: Option<String>,
-    /// The folder of the table of openings, which `tools/data eco` fetches
+    /// The folder with the opening table, which `tools/data eco` downloads
     #[arg(long, value_name = "FOLDER", default_value = "data/eco")]
     eco_table: PathBuf,
     /// White's rating
@@ -60,38 +59,37 @@ pub struct Arguments {
     /// Requested result of the games; the network does not always comply
     #[arg(long, value_enum, value_name = "RESULT")]
     result: Option<GameResult>,
-    /// Temperature: below 1 likelier moves become likelier still, at 0 the likeliest is
-    /// played
+    /// Sampling temperature; values below 1 favour likelier moves, and 0 always plays the likeliest
     #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = temperature)]
     temperature: f32,
-    /// Draw from the likeliest moves that together have this share
+    /// Sample only from the likeliest moves that together have this probability
     #[arg(long, default_value_t = 1.0, value_name = "SHARE", value_parser = share)]
     top_p: f32,
-    /// Draw from moves that are at least this share as likely as the likeliest
+    /// Sample only from moves with at least this share of the likeliest move's probability
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     min_p: f32,
-    /// Draw from all moves, legal or not: a game ends with the first that is not, and says so
+    /// Sample from all moves, legal or not; a game ends at its first illegal move, with a comment
     #[arg(long)]
     raw: bool,
-    /// Seed of the games: with the same one they are the same
+    /// Random seed; the same seed generates the same games
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Games that a thread writes side by side
+    /// Games that each thread generates concurrently
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
-    /// Threads; 0 takes one for each processor
+    /// Threads; 0 uses one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Number format that the network runs in: bf16 is faster where the processor multiplies
-    /// in it, and gives other games
+    /// Number format that the network runs in; bf16 is faster on processors with bf16 instructions,
+    /// but generates different games
     #[arg(long, value_name = "FORMAT", default_value = "f32", value_parser = ["f32", "bf16"])]
     precision: String,
     /// File to write the games to, plain, .gz or .zst; `-` is standard output. An interrupted run
-    /// resumes where it ended
+    /// resumes where it stopped
     #[arg(short, long, value_name = "GAMES.pgn", default_value = "-")]
     output: PathBuf,
-    /// Print one JSON object with counts and speed as the last line; beside games on standard
-    /// output it goes to standard error
+    /// Print one JSON object with counts and speed as the last line; if the games go to standard
+    /// output, the object goes to standard error
     #[arg(long)]
     json: bool,
 }

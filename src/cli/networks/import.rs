@@ -17,7 +17,7 @@ pub struct Arguments {
     /// The network to write
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
-    /// Its name; by default the file's
+    /// The network's name; by default the file's name
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored

@@ -40,17 +40,17 @@ pub enum GameError {
     #[error("{0} is not a move")]
     Token(TokenPlace),
     /// A move follows the game's result.
-    #[error("{0} stands behind the result")]
+    #[error("{0} follows the result")]
     Late(TokenPlace),
     /// A position has too many legal moves for records, which store a move's index in a byte. This
     /// happens only in artificial positions.
     #[error("`{0}` is one of more than 256 legal moves")]
     Crowd(String),
     /// A variation precedes any move that it could replace.
-    #[error("a variation stands before any move")]
+    #[error("a variation precedes the first move")]
     EarlyVariation,
     /// A closing parenthesis has no matching opening parenthesis.
-    #[error("a variation ends that did not begin")]
+    #[error("a variation ends without having begun")]
     LateEnd,
     /// A variation is not closed.
     #[error("a variation has no end")]

@@ -1,4 +1,4 @@
-//! A file of games that grows over hours and survives if its writer is killed.
+//! A file of games that grows over hours and stays intact if its writer is killed.
 //!
 //! Each finished game is appended to `NAME.part` in one write, with its number in a tag, so that
 //! the file is valid PGN at any time. After the last game, all games are written to `NAME`, ordered

@@ -156,7 +156,7 @@ mod tests {
             ("1. e4 e5 2. what *", 2, "`what` at ply 2 is not a move"),
             ("1. e4 (1. d4 -- 2. Zz9) e5 *", 2, ""),
             ("1. e4 (1. d4", 1, "a variation has no end"),
-            ("1. e4) e5", 1, "a variation ends that did not begin"),
+            ("1. e4) e5", 1, "a variation ends without having begun"),
             ("1. e4 {never closed", 1, "a comment after ply 1 has no end"),
             ("1. e4 -- 2. d4", 1, "`--` at ply 1 is not a legal move"),
             ("1. e4 e51-0", 2, ""),

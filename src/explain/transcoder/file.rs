@@ -70,9 +70,7 @@ pub enum TranscoderError {
     #[error("not a transcoder: {0}")]
     Invalid(String),
     /// The transcoder was made for another network.
-    #[error(
-        "made for other weights, those of a network named {0}: make one with `train transcoder`"
-    )]
+    #[error("made for the weights of another network, {0}: make one with `train transcoder`")]
     OtherNetwork(String),
 }
 
@@ -161,7 +159,7 @@ impl Transcoder {
                 .decode(text)
                 .map_err(|error| invalid(&error.to_string()))?;
             if bytes.len() != 4 * shape.iter().product::<usize>() {
-                return Err(invalid("its weights have other sizes than it says"));
+                return Err(invalid("its weights do not have the sizes that it states"));
             }
             let values: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
             if !values.iter().all(|value| value.is_finite()) {

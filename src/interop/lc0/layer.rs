@@ -7,7 +7,7 @@ use half::{bf16, f16};
 /// The storage of tensors in written files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Lc0Encoding {
-    /// 65,536 steps between a tensor's minimum and maximum, read by every Lc0.
+    /// 65,536 steps between a tensor's minimum and maximum; supported by every version of Lc0.
     #[default]
     Linear16,
     /// IEEE half precision; Lc0 0.33 and newer.

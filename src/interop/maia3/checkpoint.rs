@@ -200,7 +200,7 @@ fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
         0 => {}
         CLOCKS => return Err(Maia3Error::Unsupported("the clocks as inputs".to_owned())),
         _ => {
-            let what = format!("{features} features of a square beside the ratings");
+            let what = format!("{features} features per square in addition to the ratings");
             return Err(Maia3Error::Unsupported(what));
         }
     }

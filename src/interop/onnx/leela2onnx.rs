@@ -185,7 +185,7 @@ impl<'a> Converted<'a> {
             places.filter(|place| found.get(*place) != expected.activations.get(*place));
         match places.next() {
             None => Ok(()),
-            Some(place) => Err(other(format!("the activation at {place} is another"))),
+            Some(place) => Err(other(format!("the activation at {place} differs"))),
         }
     }
 
@@ -198,7 +198,7 @@ impl<'a> Converted<'a> {
             let epsilon = epsilon.map_or(0.0, |attribute| f64::from(attribute.f));
             match is_near(epsilon, expected::epsilon(config, name(node))) {
                 true => Ok(()),
-                false => Err(other(format!("the epsilon of {} is another", name(node)))),
+                false => Err(other(format!("the epsilon of {} differs", name(node)))),
             }
         })
     }

@@ -190,7 +190,7 @@ mod tests {
                         .node
                         .retain(|node| node.output[0] != "/mlh/dense1/relu")
                 },
-                "the activation at /mlh/dense1 is another",
+                "the activation at /mlh/dense1 differs",
             ),
             (
                 &|graph| node(graph, "/output/value").op_type = "Sigmoid".to_owned(),
@@ -200,7 +200,7 @@ mod tests {
         ];
         for (change, reason) in cases {
             let message = error(change);
-            let start = "not ONNX as Lc0's leela2onnx writes it, which alone is read: ";
+            let start = "not ONNX as written by Lc0's leela2onnx, which alone is supported: ";
             assert!(message.starts_with(start), "{message}");
             assert!(message.contains(reason), "{message}");
         }

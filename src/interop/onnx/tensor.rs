@@ -8,13 +8,13 @@ use tch::Tensor;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
     /// The data is in another file.
-    #[error("it lies in another file, which is not read: store it inside")]
+    #[error("it is stored in another file, which is not read: store it in the model")]
     External,
     /// The data type is not one that Lc0's converter writes.
     #[error("its data type {0} is not supported")]
     DataType(i32),
     /// The data does not fit the shape.
-    #[error("it holds {found} bytes of numbers, which the shape {shape:?} does not ask for")]
+    #[error("it contains {found} bytes of numbers, which does not match the shape {shape:?}")]
     Shape {
         /// The tensor's sizes.
         shape: Vec<i64>,

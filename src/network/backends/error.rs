@@ -18,13 +18,13 @@ pub enum LoadError {
     /// No file was named, and neither the program nor the folder next to it contains the default
     /// network.
     #[error(
-        "no network is built into this program or beside it: name the file of one (option Net, or --net)"
+        "no network is built into this program or installed next to it: name a network file (option Net, or --net)"
     )]
     NoneBuiltIn,
     /// Neither the program nor the folder next to it contains the human-like network.
     #[error(
-        "no network that plays like people is built into this program or beside it: name the file \
-         of one (option HumanNet, or --net)"
+        "no network that plays like people is built into this program or installed next to it: name \
+         a network file (option HumanNet, or --net)"
     )]
     NoHumanBuiltIn,
     /// The file can be read but not used.

@@ -42,7 +42,7 @@ impl SequenceBackend {
     ) -> Result<SequenceBackend, NetworkError> {
         let (device, formats) = torch::resolve(device, precision)?;
         let kind = match (precision, device) {
-            // The model's layers have no kernels of ours, so f32 is the fastest format on a CPU.
+            // We have no kernels for the model's layers, so f32 is the fastest format on a CPU.
             (Precision::Auto, Device::Cpu) => Kind::Float,
             _ => formats[0].kind,
         };

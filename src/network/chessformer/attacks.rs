@@ -23,7 +23,7 @@ pub(super) const ATTACKS: i64 = encode::ATTACKS as i64;
 /// Number of pairs of squares.
 const PAIRS: i64 = 64 * 64;
 
-/// Number of piece planes among the features: six of ours, then six of theirs.
+/// Number of piece planes among the features: six of ours, then six of the opponent's.
 const PLANES: i64 = 12;
 
 /// Number of piece kinds, in the order pawns, knights, bishops, rooks, queens, kings.

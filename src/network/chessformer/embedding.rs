@@ -47,8 +47,8 @@ pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor 
 }
 
 /// Returns the features [B, 64, 112] from planes [B, 112, 8, 8] as Lc0 feeds them to its networks
-/// in input format 1. Lc0's planes hold the plies of the 50-move rule unscaled, so this function
-/// scales them.
+/// in input format 1. Lc0's plane for the 50-move rule contains the unscaled number of plies, so
+/// this function scales it.
 pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
     let planes = planes.flatten(2, 3);
     let scaled = planes.narrow(1, RULE50_PLANE, 1) * RULE50_SCALE;

@@ -142,7 +142,7 @@ pub enum ConfigError {
         heads: i64,
     },
     /// No preset has this name.
-    #[error("there is no preset `{0}`; there are: {list}", list = PRESETS.join(", "))]
+    #[error("there is no preset `{0}`; the presets are: {list}", list = PRESETS.join(", "))]
     Preset(String),
 }
 

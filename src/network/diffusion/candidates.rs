@@ -154,7 +154,7 @@ fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
     outputs.set(Output::Policy, improved);
 }
 
-/// Replaces the outputs of each position other than the policy with those of its best candidate.
+/// Replaces all outputs of each position, except the policy, with those of its best candidate.
 fn take_values(outputs: &mut Outputs, found: &Outputs, best: &[(usize, usize)]) {
     let positions: Vec<i64> = best.iter().map(|it| it.0 as i64).collect();
     let numbers: Vec<i64> = best.iter().map(|it| it.1 as i64).collect();

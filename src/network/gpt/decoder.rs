@@ -62,8 +62,8 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the existing tokens of each game, at least one per game, and the game's conditions.
-    /// Returns the predictions for the next token, [B, 1, …].
+    /// Reads the existing tokens and the conditions of each game. Every game must have at least one
+    /// token. Returns the predictions for the next token, [B, 1, …].
     #[must_use]
     pub fn start(
         gpt: &'a Gpt,
@@ -76,8 +76,8 @@ impl<'a> Decoder<'a> {
         (decoder, gpt.next(weights, &last))
     }
 
-    /// Returns the features [B, T, width] of each game's tokens, at least one per game. Games are
-    /// right-aligned in rows of length T, the length of the longest game.
+    /// Returns the features [B, T, width] of each game's tokens. Every game must have at least one
+    /// token. Games are right-aligned in rows of length T, the length of the longest game.
     pub fn features(gpt: &'a Gpt, weights: &'a Weights, games: &[(&[u16], Conditions)]) -> Tensor {
         let (decoder, tokens) = Decoder::new(gpt, weights, games);
         gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
@@ -129,8 +129,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Replaces the games at these indices with new games. Each new game is given by its existing
-    /// tokens, at least one. Returns the predictions for the new games' next tokens, [new games, 1,
-    /// …].
+    /// tokens; there must be at least one. Returns the predictions for the new games' next tokens,
+    /// [new games, 1, …].
     pub fn replace(&mut self, numbers: &[usize], games: &[(&[u16], Conditions)]) -> Next {
         let (mut newcomers, tokens) = Decoder::new(self.gpt, self.weights, games);
         let features = newcomers.read(&tokens);

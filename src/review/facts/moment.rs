@@ -48,7 +48,7 @@ pub struct Moment<'a> {
     pub reply: Variation<'a>,
 }
 
-/// Why the move was bad, and what the best one does.
+/// The reasons why a move is bad, and what the best move would achieve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Reasons {

@@ -91,7 +91,7 @@ impl AnalyseRequest {
         let most = config.limits.lines;
         let lines = self.lines.unwrap_or(1);
         if !(1..=most).contains(&lines) {
-            return Err(Problem::field("lines", format!("lines are 1 to {most}")));
+            return Err(Problem::field("lines", format!("must be 1 to {most}")));
         }
         let mut settings = config.player.clone();
         settings.agent = self.agent.unwrap_or(Agent::Mcts).into();
@@ -143,7 +143,7 @@ impl GenerateRequest {
         let most = config.limits.games;
         let games = self.games.unwrap_or(1);
         if !(1..=most).contains(&games) {
-            return Err(Problem::field("games", format!("games are 1 to {most}")));
+            return Err(Problem::field("games", format!("must be 1 to {most}")));
         }
         let usual = Sampling::default();
         let sampling = Sampling {
@@ -184,7 +184,7 @@ impl ExplainRequest {
     pub(in crate::serve) fn steps(&self) -> Result<Option<usize>, Problem> {
         match self.steps {
             Some(steps) if !(1..=100).contains(&steps) => {
-                Err(Problem::field("steps", "steps are 1 to 100"))
+                Err(Problem::field("steps", "must be 1 to 100"))
             }
             steps => Ok(steps.map(usize::from)),
         }
@@ -251,7 +251,7 @@ pub(super) fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, P
     match rating {
         Some(rating) if !RATINGS.contains(&rating) => {
             let (least, most) = (RATINGS.start(), RATINGS.end());
-            let detail = format!("a rating is {least} to {most}");
+            let detail = format!("a rating must be {least} to {most}");
             Err(Problem::field(field, detail))
         }
         rating => Ok(rating),
@@ -261,7 +261,7 @@ pub(super) fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, P
 fn warmth(temperature: Option<f32>) -> Result<Option<f32>, Problem> {
     match temperature {
         Some(temperature) if !(0.0..=100.0).contains(&temperature) => {
-            Err(Problem::field("temperature", "a temperature is 0 to 100"))
+            Err(Problem::field("temperature", "must be 0 to 100"))
         }
         temperature => Ok(temperature),
     }
@@ -270,7 +270,7 @@ fn warmth(temperature: Option<f32>) -> Result<Option<f32>, Problem> {
 fn share(field: &str, share: Option<f32>) -> Result<Option<f32>, Problem> {
     match share {
         Some(share) if !(0.0..=1.0).contains(&share) => {
-            Err(Problem::field(field, "a share is 0 to 1"))
+            Err(Problem::field(field, "must be 0 to 1"))
         }
         share => Ok(share),
     }
@@ -296,17 +296,17 @@ impl Thinking {
         if let Some(nodes) = self.nodes
             && !(1..=most_nodes).contains(&nodes)
         {
-            let detail = format!("nodes are 1 to {most_nodes}");
+            let detail = format!("must be 1 to {most_nodes}");
             return Err(Problem::field("limits.nodes", detail));
         }
         let move_time = self.movetime_ms.map(Duration::from_millis);
         if move_time.is_some_and(|time| time > most_time) {
             let most = most_time.as_millis();
-            let detail = format!("the time for a move is at most {most} ms");
+            let detail = format!("must be at most {most} ms");
             return Err(Problem::field("limits.movetime_ms", detail));
         }
         if self.depth.is_some_and(|depth| depth == 0) {
-            return Err(Problem::field("limits.depth", "a depth is 1 or more"));
+            return Err(Problem::field("limits.depth", "must be 1 or more"));
         }
         let mut search_moves = Vec::new();
         for (number, text) in self.moves.iter().flatten().enumerate() {

@@ -107,7 +107,7 @@ fn check_nodes(nodes: u64, games: &[Source], most: u64) -> Result<(), Problem> {
     let positions: usize = games.iter().map(|it| it.game.plies().len()).sum();
     let all = nodes.saturating_mul(positions as u64);
     let detail = match nodes {
-        0 => "nodes are 1 or more".to_owned(),
+        0 => "must be 1 or more".to_owned(),
         _ if all > most => format!(
             "{positions} positions of {nodes} nodes are {all} nodes, more than {most}: take \
              fewer nodes or fewer games"
@@ -176,14 +176,18 @@ mod tests {
             (
                 json!({"pgn": "1. e4", "nodes": 0}),
                 "nodes",
-                "nodes are 1 or more",
+                "must be 1 or more",
             ),
             (
                 json!({"pgn": "1. e4", "nodes": 500_001}),
                 "nodes",
                 "more than 1000000",
             ),
-            (json!({"pgn": "1. e4", "elo": 5000}), "elo", "a rating is"),
+            (
+                json!({"pgn": "1. e4", "elo": 5000}),
+                "elo",
+                "a rating must be",
+            ),
             (
                 json!({"pgn": "1. e4", "side": "green"}),
                 "side",

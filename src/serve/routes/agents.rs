@@ -20,11 +20,11 @@ use utoipa::ToSchema;
 pub(in crate::serve) struct AgentDescription {
     /// Its name in requests.
     name: &'static str,
-    /// A description of its play.
+    /// A description of how it plays.
     description: &'static str,
     /// The network that it uses by default.
     network: String,
-    /// Ratings that it can play at.
+    /// The ratings at which it can play.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratings: Option<[u16; 2]>,
 }
@@ -40,9 +40,9 @@ pub(in crate::serve) struct NetworkDescription {
     /// Its family: `chessformer`, `lc0`, `maia3`, `gpt`, `diffusion` or `world`.
     #[cfg_attr(test, schema(value_type = String))]
     family: &'static str,
-    /// Whether it has a value head, so that it can be searched.
+    /// Whether it has a value head, which a search needs.
     has_value: bool,
-    /// Ratings that it uses.
+    /// The ratings that it reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratings: Option<[u16; 2]>,
 }
@@ -67,25 +67,25 @@ fn describe(network: &Loaded) -> NetworkDescription {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct LimitsDescription {
-    /// Bytes per body.
+    /// Bytes per request body.
     body_bytes: usize,
     /// Moves per game.
     moves: usize,
     /// Nodes per search.
     nodes: u64,
-    /// Time per search.
+    /// Time per search, in milliseconds.
     movetime_ms: u64,
-    /// Default time of a search without limits.
+    /// Time of a search for which the request sets no limits, in milliseconds.
     default_movetime_ms: u64,
     /// Lines per analysis.
     lines: usize,
     /// Games per generation request.
     games: usize,
-    /// Streams per client.
+    /// Open streams per client.
     streams: usize,
     /// Requests per second and client; 0 sets no limit.
     requests_per_second: u32,
-    /// Requests that may wait.
+    /// Requests that may wait in the queue.
     queue: usize,
 }
 
@@ -119,16 +119,16 @@ pub(in crate::serve) async fn agents(
         ratings: None,
     };
     let mut agents = vec![
-        agent("mcts", "a search by the network", main),
-        agent("policy", "the move that the network likes best", main),
-        agent("value", "the most valuable move, one ply ahead", main),
+        agent("mcts", "a tree search with the network", main),
+        agent("policy", "the move with the highest policy", main),
+        agent("value", "the candidate with the best value", main),
         AgentDescription {
             ratings: ratings(human).map(|_| [LOWEST_RATING, HIGHEST_LEVEL]),
-            ..agent("human", "a move as people of a rating play it", human)
+            ..agent("human", "a move as people of a given rating play it", human)
         },
     ];
     if let Some(network) = networks.of_family("diffusion") {
-        let description = "the move that a network reads off the future that it imagines";
+        let description = "the move that a network picks from an imagined continuation";
         agents.push(agent("diffusion", description, network));
     }
     if let Some(network) = networks.of_family("world") {

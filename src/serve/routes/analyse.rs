@@ -29,9 +29,9 @@ use utoipa::ToSchema;
 pub(in crate::serve) enum Update {
     /// The analysis so far.
     Info(Progress),
-    /// Its final result: the last line.
+    /// The final result; this is the last line.
     Result(Box<MoveAnswer>),
-    /// Why there is no result: the last line.
+    /// The reason why there is no result; this is the last line.
     Error(Problem),
 }
 
@@ -45,9 +45,9 @@ impl Piece for Update {
     }
 }
 
-/// Analyses a position, with several lines. `Accept: text/event-stream` or `application/x-ndjson`
-/// gets a stream, which ends with the result; anything else gets only the result. The analysis
-/// stops when the client leaves.
+/// Analyses a position and returns one or more lines. With `Accept: text/event-stream` or
+/// `application/x-ndjson`, the response is a stream that ends with the result; otherwise it is only
+/// the result. The analysis stops when the client disconnects.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/analyse", request_body = AnalyseRequest, responses(
     (status = 200, description = "The result, or a stream of updates", content(
         (MoveAnswer = "application/json"),
@@ -75,7 +75,7 @@ pub(in crate::serve) async fn analyse(
     let Some(format) = format else {
         return match last(&mut events).await {
             Some(answer) => Ok(Json(finished(&state, answer?, &game)).into_response()),
-            None => Err(Problem::internal("the player has gone")),
+            None => Err(Problem::internal("the player has stopped")),
         };
     };
     let beat = state.config.limits.beat();

@@ -31,7 +31,7 @@ const NODES: u64 = 1000;
 pub(in crate::serve) struct CloudQuery {
     /// The position.
     fen: String,
-    /// Lines, best first; 1 if absent.
+    /// Number of lines to return; 1 if absent.
     #[cfg_attr(test, param(required = false))]
     multi_pv: Option<usize>,
     /// `standard`, `chess960` or `fromPosition`.
@@ -43,7 +43,7 @@ pub(in crate::serve) struct CloudQuery {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudLine {
-    /// In UCI notation, separated by spaces.
+    /// The moves in UCI notation, separated by spaces.
     moves: String,
     /// Centipawns, from White's view.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub(in crate::serve) struct CloudLine {
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudEval {
     fen: String,
-    /// Thousands of nodes.
+    /// Number of nodes, in thousands.
     knodes: u64,
     depth: u32,
     pvs: Vec<CloudLine>,
@@ -78,7 +78,7 @@ pub(in crate::serve) struct CloudError {
         (CloudError = "application/json"),
         (Problem = "application/problem+json"),
     )),
-    (status = 404, description = "The variant or position has none", body = CloudError),
+    (status = 404, description = "No analysis for this variant or position", body = CloudError),
 )))]
 pub(in crate::serve) async fn cloud_eval(
     Shared(state): Shared<Arc<State>>,
@@ -118,7 +118,7 @@ pub(in crate::serve) async fn cloud_eval(
             return Ok(Json(CloudEval::of(query.fen, &report, &game)).into_response());
         }
     }
-    Err(Problem::internal("the player has gone"))
+    Err(Problem::internal("the player has stopped"))
 }
 
 fn error(status: StatusCode, error: &str) -> Response {

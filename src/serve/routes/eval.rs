@@ -16,7 +16,7 @@ use axum::extract::State as Shared;
 use shakmaty::Position;
 use std::sync::Arc;
 
-/// Evaluates a position with a network: value, results, and policy.
+/// Evaluates a position with a network: value, result probabilities and policy.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/eval", request_body = EvalRequest, responses(
     (status = 200, description = "The evaluation", body = EvalAnswer),
 )))]

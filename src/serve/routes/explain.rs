@@ -35,15 +35,15 @@ pub(in crate::serve) struct AttentionAnswer {
     layers: usize,
     /// The reported head, from 1.
     head: usize,
-    /// The number of heads of a layer.
+    /// The number of heads per layer.
     heads: usize,
-    /// For each square (a1, b1, … h8), its share of attention on each square.
+    /// For each square in the order a1, b1, … h8, the shares of its attention on all squares.
     weights: Vec<Vec<f32>>,
 }
 
-/// Explains a network's view of a position: policy and value after each move, attention,
-/// attribution, heads. As JSON, or with `Accept: text/html` as a self-contained page. The guide's
-/// page on `tessera explain` describes each part. Takes seconds.
+/// Explains a network's view of a position: its policy, the value after each move, attention,
+/// attribution and heads. The response is JSON or, with `Accept: text/html`, a self-contained page.
+/// The guide's page on `tessera explain` describes each part. A request takes several seconds.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/explain", request_body = ExplainRequest, responses(
     (status = 200, description = "The explanation", content(
         (serde_json::Value = "application/json"),
@@ -124,7 +124,7 @@ fn chosen(field: &str, number: Option<usize>, most: usize, usual: usize) -> Resu
     let number = number.unwrap_or(usual);
     match (1..=most).contains(&number) {
         true => Ok(number),
-        false => Err(Problem::field(field, format!("there are 1 to {most}"))),
+        false => Err(Problem::field(field, format!("must be 1 to {most}"))),
     }
 }
 

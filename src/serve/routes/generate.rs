@@ -34,7 +34,7 @@ use utoipa::ToSchema;
 /// Games written side by side: few, so that the first ones arrive sooner.
 const SIDE_BY_SIDE: usize = 8;
 
-/// A written game.
+/// A generated game.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct WrittenGame {
@@ -44,20 +44,20 @@ pub(in crate::serve) struct WrittenGame {
     /// `1-0`, `1/2-1/2` or `0-1`, if the game reached a result.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     result: Option<&'static str>,
-    /// Its ending: `mate`, `drawn`, `resigned`, `agreed`, `illegal` or `unfinished`.
+    /// How it ended: `mate`, `drawn`, `resigned`, `agreed`, `illegal` or `unfinished`.
     #[cfg_attr(test, schema(value_type = String))]
     end: &'static str,
     /// The game as PGN.
     pgn: String,
 }
 
-/// The written games.
+/// The generated games.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct WrittenGames {
     /// The network's name.
     network: String,
-    /// The same seed writes the same games.
+    /// The seed; the same seed generates the same games.
     seed: u64,
     games: Vec<WrittenGame>,
 }
@@ -69,7 +69,7 @@ pub(in crate::serve) struct WrittenGames {
 pub(in crate::serve) enum GameUpdate {
     /// A game.
     Game(WrittenGame),
-    /// Why the games end here: the last line.
+    /// The reason why the stream ends early; this is the last line.
     Error(Problem),
 }
 
@@ -82,9 +82,9 @@ impl Piece for GameUpdate {
     }
 }
 
-/// Writes games with a network of the family gpt, as JSON or, by `Accept:
-/// application/x-chess-pgn`, as PGN. `text/event-stream` and `application/x-ndjson` stream each
-/// game when it is finished, and so does PGN. Writing stops when the client leaves.
+/// Generates games with a network of the family gpt, as JSON or, with `Accept:
+/// application/x-chess-pgn`, as PGN. With `text/event-stream`, `application/x-ndjson` and PGN, each
+/// game is sent as soon as it is finished. Generation stops when the client disconnects.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/generate", request_body = GenerateRequest, responses(
     (status = 200, description = "The games, or a stream of them", content(
         (WrittenGames = "application/json"),

@@ -8,17 +8,17 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use std::sync::Arc;
 
-/// Liveness: whether the process runs.
-#[cfg_attr(test, utoipa::path(get, path = "/healthz", responses((status = 200, description = "The process runs", body = String))))]
+/// Reports liveness: whether the process is running.
+#[cfg_attr(test, utoipa::path(get, path = "/healthz", responses((status = 200, description = "The process is running", body = String))))]
 pub(in crate::serve) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Readiness: whether the server takes requests. It does not while networks load or while it
-/// shuts down.
+/// Reports readiness: whether the server accepts requests. It does not while networks load or while
+/// the server shuts down.
 #[cfg_attr(test, utoipa::path(get, path = "/readyz", responses(
-    (status = 200, description = "Requests are taken", body = String),
-    (status = 503, description = "No requests are taken at present", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "The server accepts requests", body = String),
+    (status = 503, description = "The server accepts no requests at present", body = Problem, content_type = "application/problem+json"),
 )))]
 pub(in crate::serve) async fn readyz(
     Shared(state): Shared<Arc<State>>,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Returns an agent's move in a position, with its evaluation.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
-    (status = 200, description = "The move; none where the game is over", body = MoveAnswer),
+    (status = 200, description = "The move; absent if the game is over", body = MoveAnswer),
 )))]
 pub(in crate::serve) async fn choose_move(
     Shared(state): Shared<Arc<State>>,
@@ -33,5 +33,5 @@ pub(in crate::serve) async fn choose_move(
             return Ok(Json(MoveAnswer::of(&answer.choice, &game, answer.notes)));
         }
     }
-    Err(Problem::internal("the player has gone"))
+    Err(Problem::internal("the player has stopped"))
 }

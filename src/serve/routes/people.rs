@@ -27,9 +27,9 @@ pub(in crate::serve) struct PeopleAnswer {
     asked: Asked,
     /// The network's name.
     network: String,
-    /// The ratings, in ascending order. Both players have the same one.
+    /// The ratings, in ascending order. Both players are assumed to have the same rating.
     ratings: Vec<u16>,
-    /// The legal moves, by their largest share at any rating.
+    /// The legal moves, in descending order of their largest share at any rating.
     moves: Vec<Popularity>,
 }
 
@@ -39,11 +39,11 @@ pub(in crate::serve) struct PeopleAnswer {
 pub(in crate::serve) struct Popularity {
     #[serde(flatten)]
     mv: PlayedMove,
-    /// The share of players who play it, at each of the ratings.
+    /// The share of players who play it, at each rating.
     shares: Vec<f32>,
 }
 
-/// Returns each move's share of players, at ratings from 600 to 2600.
+/// Returns, for each move, the share of players who would play it, at ratings from 600 to 2600.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/people", request_body = PeopleRequest, responses(
     (status = 200, description = "The moves", body = PeopleAnswer),
 )))]

@@ -56,7 +56,7 @@ pub(in crate::serve) enum ReviewUpdate {
     Review(Box<ReviewedGame>),
     /// The last line, after all games.
     Result(Box<ReviewEnd>),
-    /// Why the review ends here: the last line.
+    /// The reason why the review ends early; this is the last line.
     Error(Problem),
 }
 
@@ -85,11 +85,11 @@ impl From<Told> for ReviewUpdate {
     }
 }
 
-/// Reviews games: marks, reasons in words, the moves that people of each rating play. `Accept:
-/// text/event-stream` or `application/x-ndjson` gets a stream with each position as it is
-/// searched; `text/html` gets one game's self-contained page; `application/x-chess-pgn` gets the
-/// games with marks and comments. A game that cannot be read to its end is reviewed as far as
-/// possible, with warnings. The review stops when the client leaves.
+/// Reviews games: marks, reasons in words, and the moves that people of each rating play. With
+/// `Accept: text/event-stream` or `application/x-ndjson`, the response is a stream that reports
+/// each position as it is searched; with `text/html`, a self-contained page for one game; with
+/// `application/x-chess-pgn`, the games with marks and comments. A game that cannot be read to its
+/// end is reviewed as far as possible, with warnings. The review stops when the client disconnects.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/review", request_body = ReviewRequest, responses(
     (status = 200, description = "The reviews, or a stream of updates", content(
         (ReviewAnswer = "application/json"),
@@ -207,7 +207,7 @@ async fn finished(
             ReviewUpdate::Game(_) | ReviewUpdate::Ply(_) | ReviewUpdate::People(_) => {}
         }
     }
-    Err(Problem::internal("the review broke off"))
+    Err(Problem::internal("the review stopped unexpectedly"))
 }
 
 /// Returns the response in the requested format.

@@ -41,7 +41,7 @@ pub enum GroupError {
     },
     /// Another process has ended, or its machine cannot be reached.
     #[error(
-        "process {rank} of {size} lost another one while {doing} ({reason}): the first to stop \
+        "process {rank} of {size} lost another process while {doing} ({reason}): the first to stop \
          reports why; restart all to resume from the last checkpoint"
     )]
     Lost {

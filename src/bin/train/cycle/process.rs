@@ -125,9 +125,9 @@ impl Process {
             bail!("{name}: {reason} ({log})");
         }
         if self.failures >= FAILURES {
-            bail!("{name} failed {FAILURES} times in a row, last so: {last} ({log})");
+            bail!("{name} failed {FAILURES} times in a row, most recently: {last} ({log})");
         }
-        tracing::warn!("{name} ended early ({status}) and is started again: {last}");
+        tracing::warn!("{name} ended early ({status}) and is restarted: {last}");
         let pause = FIRST_PAUSE * 2u32.pow(self.failures);
         self.state = State::Waits(Instant::now() + pause.min(LONGEST_PAUSE));
         Ok(())
@@ -151,7 +151,7 @@ impl Process {
     fn last_words(&self) -> String {
         let text = std::fs::read(&self.work.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]);
-        text.lines().next_back().unwrap_or("no word").to_owned()
+        text.lines().next_back().unwrap_or("no output").to_owned()
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -172,7 +172,7 @@ impl Process {
         };
         while matches!(child.try_wait(), Ok(None)) {
             if Instant::now() >= end {
-                tracing::warn!("{} does not end, and is killed", self.work.name);
+                tracing::warn!("{} does not exit and is killed", self.work.name);
                 // The worker may already have exited.
                 let _ = child.kill();
                 let _ = child.wait();

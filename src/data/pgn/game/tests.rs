@@ -198,19 +198,16 @@ fn bad_games_are_refused_with_the_reason() {
             "1. e4 e5 0-0 2. Nf3 *",
             "`0-0` at ply 2 is not a legal move",
         ),
-        (
-            "1. e4 e5 1-0 2. d4 *",
-            "`d4` at ply 2 stands behind the result",
-        ),
-        ("1. e4 e5 1-0 --", "`--` at ply 2 stands behind the result"),
+        ("1. e4 e5 1-0 2. d4 *", "`d4` at ply 2 follows the result"),
+        ("1. e4 e5 1-0 --", "`--` at ply 2 follows the result"),
         ("1. e4 (1. d4 d5 2. c4 *", "a variation has no end"),
-        ("1. e4) e5 *", "a variation ends that did not begin"),
+        ("1. e4) e5 *", "a variation ends without having begun"),
         ("1. e4 e5 {2. Nf3 *", "a comment after ply 2 has no end"),
         (
             "1. e4 (1. d4 -- {2. c4) *",
             "a comment after ply 1 has no end",
         ),
-        ("(1. e4) *", "a variation stands before any move"),
+        ("(1. e4) *", "a variation precedes the first move"),
         (
             "[FEN \"8/8\"]\n\n1. e4 *",
             "`8/8` is not a FEN: invalid board part in fen",

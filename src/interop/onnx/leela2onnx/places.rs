@@ -17,9 +17,9 @@ const STACKS: [(&str, &str); 3] = [
     ("policy.vanilla.encoder.", "/policy/enc_layer_"),
 ];
 
-/// Our module names, the converter's names, and the suffixes. Modules in layers have their name
-/// within the stack. Heads read towers through a convolution, and attention bodies through a matrix
-/// multiplication.
+/// Our module names, the converter's names, and the suffixes. Names of modules inside a stack omit
+/// the stack's prefix. Heads read towers through a convolution, and attention bodies through a
+/// matrix multiplication.
 const MODULES: [(&str, &str, Ends); 42] = [
     ("input", "/inputconv", KERNEL),
     ("conv1", "/conv1", KERNEL),

@@ -68,7 +68,7 @@ impl Translator<'_> {
             }
             "softplus" => match call.arguments.float(1)? {
                 1.0 => self.builder.node("Softplus", &[x], vec![]),
-                _ => return Err("it has a sharpness".to_owned()),
+                _ => return Err("its beta is not 1".to_owned()),
             },
             _ => return Ok(None),
         }))
@@ -88,7 +88,7 @@ impl Translator<'_> {
     /// Computes GELU as x/2 · (1 + erf(x/√2)), because ONNX has no GELU operator before version 20.
     fn gelu(&mut self, call: &Call) -> Result<String, String> {
         if !matches!(call.arguments.get(1)?, Argument::Text(text) if text == "none") {
-            return Err("it approximates".to_owned());
+            return Err("it is an approximation".to_owned());
         }
         let [root, one, half] =
             [std::f64::consts::SQRT_2, 1.0, 0.5].map(|value| self.builder.scalar(value));

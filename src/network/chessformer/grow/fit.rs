@@ -8,7 +8,7 @@ use tch::{Kind, Tensor};
 #[derive(Debug, thiserror::Error)]
 pub enum GrowError {
     /// The networks are of different kinds.
-    #[error("the networks differ in `model.{0}`: growing leaves it as it is")]
+    #[error("the networks differ in `model.{0}`: growing cannot change it")]
     Kind(&'static str),
     /// A tensor's shape does not match its network's sizes.
     #[error("`{0}` does not fit its own network's sizes: the file is damaged")]

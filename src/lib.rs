@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`error_report`] | error messages, each on one line |
 //! | [`softmax`] | from logits to probabilities |
+//! | [`plural`] | numbers with their nouns |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: the result of a position, and the root moves that preserve it; results for king and one piece against king, without tables |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
@@ -105,6 +106,7 @@ mod page;
 mod panics;
 pub mod play;
 pub mod player;
+pub mod plural;
 pub mod progress;
 pub mod review;
 mod scoped_threads;

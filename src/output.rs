@@ -81,13 +81,6 @@ pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     atomic_file::check(&there.join("output")).map_err(unwritable(path))
 }
 
-/// Formats a number of things, such as `1 game` or `2 games`, given the singular noun.
-#[must_use]
-pub fn counted<N: Display + From<u8> + PartialEq>(count: N, noun: &str) -> String {
-    let ending = if count == N::from(1) { "" } else { "s" };
-    format!("{count} {noun}{ending}")
-}
-
 /// Prints a line about the output at `path`: on standard output, or on standard error if the
 /// content itself went to standard output.
 ///

@@ -327,7 +327,10 @@ fn bad_records_are_counted_named_and_skipped() {
         assert_eq!(samples.len(), game.len() - 1, "{message}");
         assert_eq!(faults.len(), 1, "{message}");
         let said = faults[0].to_string();
-        let offset = format!("game_{number}.gz, byte {} unpacked", 5 * RECORD_SIZE);
+        let offset = format!(
+            "game_{number}.gz, byte {} after decompression",
+            5 * RECORD_SIZE
+        );
         assert!(said.contains(&offset) && said.contains(message), "{said}");
     }
     // A truncated gzip file, and a file named like a gzip file that contains other data.

@@ -169,7 +169,7 @@ fn games_are_left_out_by_positions_of_any_kind() {
             &without,
         ];
         let (packed, said) = told(train(&pack));
-        assert!(packed.contains(": 1 games, 2 samples"), "{name}: {packed}");
+        assert!(packed.contains(": 1 game, 2 samples"), "{name}: {packed}");
         assert!(packed.ends_with(", 1 left out\n"), "{name}: {packed}");
         assert!(said.is_empty(), "{name}: {said}");
     }

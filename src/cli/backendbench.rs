@@ -14,7 +14,7 @@ use tessera::backend::{
 use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_file};
 use tessera::eval::throughput::{Throughput, measure, positions};
 use tessera::network::backends;
-use tessera::output::counted;
+use tessera::plural::counted;
 
 /// Number of different positions that are evaluated in turn, and the largest batch.
 const POSITIONS: usize = 4096;

@@ -13,8 +13,8 @@ use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
 use tessera::network::backends;
-use tessera::output::counted;
 use tessera::play::Control;
+use tessera::plural::counted;
 use tessera::review::{
     Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
     game_page, puzzles, report, summary, summary_page, text, write,

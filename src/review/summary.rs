@@ -4,7 +4,7 @@ use super::facts::Topic;
 use super::marks::Mark;
 use super::rating::{LogLikelihood, Rating, estimate};
 use super::report::{Report, Side, SideReport};
-use crate::output::counted;
+use crate::plural::counted;
 use serde::Serialize;
 use shakmaty::Color;
 use std::collections::BTreeMap;

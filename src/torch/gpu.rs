@@ -5,6 +5,7 @@
 
 use super::fused;
 use super::module::{TorchError, check};
+pub(crate) use super::shim::Sizes;
 use super::shim::{self, Kernel};
 use crate::atomic_file;
 use etcetera::BaseStrategy;
@@ -28,26 +29,6 @@ const SOURCES: [&str; 3] = [
 const LEAST_CAPABILITY: c_int = 80;
 /// Bytes of shared memory that the system reserves for each block.
 const RESERVED: c_int = 1024;
-
-/// The sizes of an encoder, as described in `gpu/sizes.h`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[repr(C)]
-pub(crate) struct Sizes {
-    pub words: c_int,
-    pub features: c_int,
-    pub layers: c_int,
-    pub width: c_int,
-    pub heads: c_int,
-    pub feed_forward: c_int,
-    pub compress: c_int,
-    pub hidden: c_int,
-    pub generator: c_int,
-    pub heads_per_pass: c_int,
-    pub has_attacks: c_int,
-    pub is_centred: c_int,
-    pub epsilon: f32,
-    pub gab_epsilon: f32,
-}
 
 impl Sizes {
     /// Returns whether the kernel's tiles fit these sizes.

@@ -280,7 +280,7 @@ mod tests {
             b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00.",
         ] {
             let told = error(bytes);
-            assert!(told.contains("no sense at byte"), "{bytes:?}: {told}");
+            assert!(told.contains("malformed at byte"), "{bytes:?}: {told}");
         }
         for bytes in [
             &b""[..],

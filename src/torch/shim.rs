@@ -1,6 +1,5 @@
 //! Declarations of our C++ functions, which are defined in the `.cpp` files of this folder.
 
-use super::gpu::Sizes;
 use std::ffi::{CStr, c_char, c_int, c_void};
 // This import links the C++ code.
 use tessera_native as _;
@@ -15,6 +14,26 @@ pub(super) struct Module {
 #[repr(C)]
 pub(crate) struct RawTensor {
     _private: [u8; 0],
+}
+
+/// The sizes of an encoder, as described in `gpu/sizes.h`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub(crate) struct Sizes {
+    pub words: c_int,
+    pub features: c_int,
+    pub layers: c_int,
+    pub width: c_int,
+    pub heads: c_int,
+    pub feed_forward: c_int,
+    pub compress: c_int,
+    pub hidden: c_int,
+    pub generator: c_int,
+    pub heads_per_pass: c_int,
+    pub has_attacks: c_int,
+    pub is_centred: c_int,
+    pub epsilon: f32,
+    pub gab_epsilon: f32,
 }
 
 /// A kernel on a GPU.

@@ -66,7 +66,10 @@ fn a_page_shows_the_features_of_a_transcoder() {
     let net = root().join("nets/tessera-s.pt");
     let other = ["--net", net.to_str().unwrap()];
     let errors = fail(explain(folder, &[&other[..], &SHOWN].concat()));
-    assert!(errors.contains("other weights"), "{errors}");
+    assert!(
+        errors.contains("the weights of another network"),
+        "{errors}"
+    );
 }
 
 /// Replaces the weights of the transcoder from [`fit`] with random numbers, which, unlike fitted

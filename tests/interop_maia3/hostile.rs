@@ -269,7 +269,7 @@ fn text_of_the_file_is_sanitised() {
         let mut parameters = tiny();
         parameters.push((name.to_owned(), vec![1], vec![0.0]));
         let message = error(&Checkpoint::new(&parameters).bytes());
-        assert!(message.contains("a tensor with a name"), "{message}");
+        assert!(message.contains("a tensor whose name"), "{message}");
         // The same text, as the name of a storage and as a global to call.
         let mut pickle = Pickle(b"\x80\x04}".to_vec());
         pickle

@@ -211,7 +211,7 @@ fn other_networks_are_named_in_the_error() {
         ),
         (
             changed(|p| at(p, "elo_embedding_low.weight").1 = vec![5, 1]),
-            "104 features of a square",
+            "104 features per square",
         ),
         (
             changed(|p| {

@@ -15,7 +15,8 @@ use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::error_report::tell;
 use tessera::label::{Event, GameSource, LabelSummary, Labelling, Play, SampledGames};
-use tessera::output::{self, counted};
+use tessera::output;
+use tessera::plural::counted;
 use tessera::{overwrite, progress};
 
 /// Arguments of `train label`.

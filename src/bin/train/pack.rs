@@ -19,7 +19,8 @@ use tessera::data::{Contents, Curve, is_stdin};
 use tessera::error_report::tell;
 use tessera::eval::positions;
 use tessera::label::Teaching;
-use tessera::output::{self, counted};
+use tessera::output;
+use tessera::plural::counted;
 use tessera::{overwrite, progress};
 
 /// Arguments of `train pack`.

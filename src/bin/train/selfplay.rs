@@ -15,7 +15,8 @@ use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::network::backends;
-use tessera::output::{self, counted};
+use tessera::output;
+use tessera::plural::counted;
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
 use tessera::{overwrite, player, progress};
 

@@ -18,7 +18,7 @@ pub(super) struct PastAttention {
     norm: Norm,
     /// The projection to queries, keys and values.
     projection: Linear,
-    /// [context, heads]: the bias for a step by its age. The new step comes first.
+    /// [context, heads]: the bias for a step, indexed by the step's age. The new step has age 0.
     age: Slot,
     output: Linear,
 }

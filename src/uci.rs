@@ -59,8 +59,8 @@ const LONGEST_LINE: u64 = 1 << 20;
 ///
 /// This should be the last call in a process. If a search does not stop within a second (one
 /// evaluation may take longer on a slow device), or a network is still loading after ten seconds,
-/// this function ends the process, successfully, instead of returning. Unless `input` has ended,
-/// the thread that reads it keeps waiting for the next line.
+/// this function ends the process with exit status 0 instead of returning. If it returns before
+/// `input` has ended, the thread that reads `input` keeps waiting for the next line.
 ///
 /// # Errors
 /// If the input or the output fails, or a thread cannot be started.

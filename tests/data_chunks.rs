@@ -366,7 +366,10 @@ fn bad_records_are_counted_named_and_skipped() {
     assert_eq!(found["bad_records"], SPOILERS.len() as u64 + 3);
     assert_eq!(found["games"], SPOILERS.len() as u64 + 1);
     let said = String::from_utf8_lossy(&counted.get_output().stderr).into_owned();
-    assert!(said.contains("game_other.gz, byte 0 after decompression"), "{said}");
+    assert!(
+        said.contains("game_other.gz, byte 0 after decompression"),
+        "{said}"
+    );
     stats(&["--strict"]).failure();
 }
 

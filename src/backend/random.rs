@@ -53,8 +53,8 @@ impl Backend for Random {
     }
 }
 
-/// Logits range over ± this value. The best of thirty moves then has a few times its prior under
-/// the uniform backend, roughly as with a network.
+/// Logits range from minus this value to this value. The likeliest of thirty moves then has a prior
+/// a few times as high as with the uniform backend, roughly as with a network.
 const LOGIT_RANGE: f32 = 2.0;
 
 /// The increment of splitmix64, 2⁶⁴ over the golden ratio.

@@ -206,8 +206,8 @@ mod tests {
         assert!(read.is_none());
     }
 
-    /// If an object could contain itself twice, it would have as many tensors as there are paths to
-    /// them.
+    /// An object that contained itself twice would yield a tensor for each path through it, and the
+    /// number of paths grows exponentially with the depth.
     #[test]
     fn objects_have_one_place() {
         let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\

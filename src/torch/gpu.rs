@@ -38,15 +38,15 @@ impl Sizes {
             (self.feed_forward, 32),
             (self.width / self.heads, 16),
             (self.compress, 8),
-            (self.hidden, 2),
-            (self.generator, 2),
+            (self.hidden, 32),
+            (self.generator, 16),
         ];
         multiples
             .iter()
             .all(|(size, multiple)| size % multiple == 0)
             && self.width % self.heads == 0
             && self.width / self.heads <= 128
-            && self.heads <= 64
+            && self.generator <= 256
     }
 
     /// Returns the sizes with as many heads per pass as the shared memory of a block has room for,
@@ -115,6 +115,21 @@ struct Loaded(ptr::NonNull<Kernel>);
 unsafe impl Send for Loaded {}
 // SAFETY: as above.
 unsafe impl Sync for Loaded {}
+
+impl Loaded {
+    /// Loads machine code on a device.
+    fn new(code: &[u8], sizes: &Sizes, device: c_int) -> Result<Loaded, TorchError> {
+        let code = Tensor::f_from_slice(code)?;
+        let mut kernel = ptr::null_mut();
+        // SAFETY: the tensor holds the code, and the shim writes a kernel to `kernel` unless it
+        // fails.
+        unsafe {
+            let code = code.as_ptr().cast();
+            check(shim::tessera_gpu_load(code, sizes, device, &raw mut kernel))?;
+        }
+        Ok(Loaded(ptr::NonNull::new(kernel).expect("a new kernel")))
+    }
+}
 
 impl Drop for Loaded {
     fn drop(&mut self) {
@@ -213,21 +228,21 @@ fn load(sizes: Sizes, device: c_int) -> Result<Option<(Sizes, Loaded)>, TorchErr
         architecture: format!("sm_{capability}"),
         blocks: if 2 * shared <= of_processor { 2 } else { 1 },
     };
-    let code = source.cached(folder_of_user().as_deref())?;
-    let code = Tensor::f_from_slice(&code)?;
-    let mut kernel = ptr::null_mut();
-    // SAFETY: the tensor holds the code, and the shim writes a kernel to `kernel` unless it fails.
-    unsafe {
-        let code = code.as_ptr().cast();
-        check(shim::tessera_gpu_load(
-            code,
-            &sizes,
-            device,
-            &raw mut kernel,
-        ))?;
+    let folder = folder_of_user();
+    let kept = folder.as_deref().map(|folder| source.file(folder));
+    let load = |code: &[u8]| Loaded::new(code, &sizes, device);
+    if let Some(code) = kept.as_deref().and_then(|file| fs::read(file).ok())
+        && let Ok(kernel) = load(&code)
+    {
+        return Ok(Some((sizes, kernel)));
     }
-    let kernel = ptr::NonNull::new(kernel).map(Loaded);
-    Ok(kernel.map(|kernel| (sizes, kernel)))
+    let code = source.compile(None)?;
+    if let Some(file) = &kept
+        && let Err(error) = keep(file, &code)
+    {
+        tracing::debug!("{} cannot be written: {error}", file.display());
+    }
+    Ok(Some((sizes, load(&code)?)))
 }
 
 /// The kernel's source for one architecture.
@@ -286,22 +301,6 @@ impl Source {
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>();
         folder.join(format!("{digits}.cubin"))
-    }
-
-    /// Returns the compiled kernel from a cache folder. If it is not there, compiles it and stores
-    /// it.
-    fn cached(&self, folder: Option<&Path>) -> Result<Vec<u8>, TorchError> {
-        let file = folder.map(|folder| self.file(folder));
-        if let Some(code) = file.as_deref().and_then(|file| fs::read(file).ok()) {
-            return Ok(code);
-        }
-        let code = self.compile(None)?;
-        if let Some(file) = &file
-            && let Err(error) = keep(file, &code)
-        {
-            tracing::debug!("{} cannot be written: {error}", file.display());
-        }
-        Ok(code)
     }
 }
 

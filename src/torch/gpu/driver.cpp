@@ -8,8 +8,12 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #ifdef __linux__
 #include <dlfcn.h>
@@ -50,6 +54,8 @@ class Library {
   void* handle_;
 };
 
+void load_if_there(const std::string& name) { dlopen(name.c_str(), RTLD_NOW); }
+
 // NVIDIA's wheels put NVRTC in the folder of the CUDA runtime, which libtorch has loaded.
 std::string beside_runtime() {
   void* runtime = dlsym(RTLD_DEFAULT, "cudaGetDevice");
@@ -73,6 +79,10 @@ class Library {
   }
 };
 
+constexpr const char* kBuiltins = "";
+
+void load_if_there(const std::string&) {}
+
 std::string beside_runtime() { return {}; }
 
 #endif
@@ -85,7 +95,7 @@ at::Tensor compile(const std::string& path, const char* source, const char* cons
   using Length = int(Program*, size_t*);
   if (const auto folder = path.rfind('/'); folder != std::string::npos) {
     // NVRTC would search for this library only in the system's folders.
-    const Library builtins(path.substr(0, folder + 1) + kBuiltins);
+    load_if_there(path.substr(0, folder + 1) + kBuiltins);
   }
   const Library nvrtc(path);
   Program* program = nullptr;
@@ -127,7 +137,9 @@ class Driver {
     TORCH_CHECK(code == 0, "CUDA: ", error_name_(code, &name) == 0 ? name : "unknown error");
   }
 
-  int attribute(int attribute, int device) const {
+  int attribute(int attribute, int ordinal) const {
+    int device = 0;
+    check(device_(&device, ordinal));
     int value = 0;
     check(attribute_(&value, attribute, device));
     return value;
@@ -142,16 +154,20 @@ class Driver {
   Driver()
       : library_("libcuda.so.1"),
         error_name_(library_.find<int(int, const char**)>("cuGetErrorName")),
+        device_(library_.find<int(int*, int)>("cuDeviceGet")),
         attribute_(library_.find<int(int*, int, int)>("cuDeviceGetAttribute")),
         load(library_.find<int(void**, const void*)>("cuModuleLoadData")),
         unload(library_.find<int(void*)>("cuModuleUnload")),
         function(library_.find<int(void**, void*, const char*)>("cuModuleGetFunction")),
         configure(library_.find<int(void*, int, int)>("cuFuncSetAttribute")),
         launch(library_.find<int(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                 unsigned, void*, void**, void**)>("cuLaunchKernel")) {}
+                                 unsigned, void*, void**, void**)>("cuLaunchKernel")) {
+    check(library_.find<int(unsigned)>("cuInit")(0));
+  }
 
   Library library_;
   int (*error_name_)(int, const char**);
+  int (*device_)(int*, int);
   int (*attribute_)(int*, int, int);
 
  public:
@@ -169,6 +185,7 @@ constexpr int kMinorCapability = 76;
 constexpr int kSharedMemoryOfProcessor = 81;
 constexpr int kSharedMemoryOfBlock = 97;
 constexpr int kDynamicSharedMemory = 8;
+constexpr int kSharedMemoryCarveout = 9;
 
 constexpr unsigned kThreads = 256;
 
@@ -179,23 +196,32 @@ class Kernel {
       : device_(device), shared_(shared_memory(sizes)) {
     const Driver& driver = Driver::get();
     const c10::DeviceGuard guard(device_);
-    // This tensor makes the device's context current.
-    at::empty({1}, at::TensorOptions(device_));
+    make_context_current();
     driver.call(driver.load, &module_, code);
     driver.call(driver.function, &function_, module_, "encode");
     driver.call(driver.configure, function_, kDynamicSharedMemory, shared_);
+    // All that the L1 cache shares with it becomes shared memory, so that two blocks fit.
+    driver.call(driver.configure, function_, kSharedMemoryCarveout, 100);
   }
 
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
   ~Kernel() {
-    const c10::DeviceGuard guard(device_);
-    Driver::get().unload(module_);
+    try {
+      const c10::DeviceGuard guard(device_);
+      make_context_current();
+      Driver::get().unload(module_);
+    } catch (const std::exception&) {
+      // After an error of the device, nothing can be unloaded.
+    }
   }
 
   void run(const at::Tensor& words, const at::Tensor& matrices, const at::Tensor& vectors,
            at::Tensor& out) const {
+    if (words.size(0) == 0) {
+      return;
+    }
     const Driver& driver = Driver::get();
     const c10::DeviceGuard guard(device_);
     const VirtualGuardImpl streams(c10::kCUDA);
@@ -209,6 +235,11 @@ class Kernel {
   }
 
  private:
+  // A thread that has not used the device yet has no context. This function binds one.
+  void make_context_current() const {
+    VirtualGuardImpl(c10::kCUDA).synchronizeDevice(device_.index());
+  }
+
   c10::Device device_;
   int shared_;
   void* module_ = nullptr;
@@ -273,20 +304,29 @@ char* tessera_gpu_encode(const Kernel* kernel, const Sizes* sizes, bool reversed
   });
 }
 
-// Gives the calling thread a stream of its own on a device, so that one caller's copies overlap
-// with another's kernels.
+// Assigns one of a few streams of a device to the calling thread, so that one caller's copies
+// overlap with another's kernels. (libtorch keeps memory for each stream, so there are only a few.)
 char* tessera_gpu_own_stream(int device) {
   return guarded([&] {
-    thread_local c10::DeviceIndex current = -1;
-    const c10::Device place = tessera::gpu::cuda(device);
-    if (current == place.index()) {
+    thread_local std::set<int> assigned;
+    if (!assigned.insert(device).second) {
       return;
     }
-    const VirtualGuardImpl streams(c10::kCUDA);
+    constexpr size_t kStreams = 4;
+    static std::mutex lock;
+    static std::map<int, std::vector<c10::Stream>> pools;
+    static std::map<int, size_t> threads;
+    const c10::Device place = tessera::gpu::cuda(device);
+    const VirtualGuardImpl guard(c10::kCUDA);
     // The weights may still be on their way, on another stream.
-    streams.synchronizeDevice(place.index());
-    streams.exchangeStream(streams.getStreamFromGlobalPool(place, false));
-    current = place.index();
+    guard.synchronizeDevice(place.index());
+    const std::lock_guard<std::mutex> locked(lock);
+    std::vector<c10::Stream>& pool = pools[device];
+    const size_t number = threads[device]++ % kStreams;
+    while (pool.size() <= number) {
+      pool.push_back(guard.getStreamFromGlobalPool(place, false));
+    }
+    guard.exchangeStream(pool[number]);
   });
 }
 

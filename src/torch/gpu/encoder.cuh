@@ -18,7 +18,7 @@ constexpr int kBiasStride = kSquares + 8;
 // Returns the number of features that the embedding multiplies.
 DEVICE int padded_features() { return (sizes.features + 15) / 16 * 16; }
 
-// The parts of shared memory, all aligned to words.
+// The parts of shared memory, all aligned to sixteen bytes.
 struct Shared {
   Word* words;
   // [64, token_stride].
@@ -35,7 +35,8 @@ struct Shared {
 };
 
 DEVICE int words_room() {
-  return sizes.words > padded_features() ? sizes.words : padded_features();
+  const int room = sizes.words > padded_features() ? sizes.words : padded_features();
+  return (room + 1) / 2 * 2;
 }
 
 // Returns the number of bytes of shared memory.
@@ -183,7 +184,7 @@ DEVICE void norm(const Shared& shared, Parameters& parameters) {
       EACH_LANE(lane) {
         const float mean = sizes.is_centred ? AT(sum, lane) / sizes.width : 0.0f;
         const float variance = AT(squared, lane) / sizes.width - mean * mean;
-        const float scale = inverse_root(variance + sizes.epsilon);
+        const float scale = inverse_root(Most()(variance, 0.0f) + sizes.epsilon);
         for (int column = lane; column < sizes.width; column += 32) {
           const float x = (to_float(row[column]) - mean) * scale;
           row[column] = to_half(x * weight[column] + bias[column]);
@@ -201,19 +202,28 @@ DEVICE void dense_vector(const float* in, float* out, int outer, int inner,
   const float* scale = parameters.vector(outer);
   const float* shift = parameters.vector(outer);
   EACH_WARP(warp) {
-    for (int output = warp; output < outer; output += kWarps) {
-      const Pair* row = reinterpret_cast<const Pair*>(weights + output * inner);
+    // Four lanes compute an output.
+    for (int first = 8 * warp; first < outer; first += 8 * kWarps) {
       REGISTERS(float, sum);
       EACH_LANE(lane) {
-        AT(sum, lane) = 0.0f;
-        for (int pair = lane; pair < inner / 2; pair += 32) {
-          AT(sum, lane) += low(row[pair]) * in[2 * pair] + high(row[pair]) * in[2 * pair + 1];
+        const int output = first + lane / 4;
+        AT(sum, lane) = lane % 4 == 0 ? bias[output] : 0.0f;
+        for (int at = lane % 4 * 8; at < inner; at += 32) {
+          const Pairs row = *reinterpret_cast<const Pairs*>(weights + output * inner + at);
+          const Floats* inputs = reinterpret_cast<const Floats*>(in + at);
+          UNROLL for (int part = 0; part < 2; ++part) {
+            const Floats some = inputs[part];
+            UNROLL for (int pair = 0; pair < 2; ++pair) {
+              AT(sum, lane) += low(row.pairs[2 * part + pair]) * some.values[2 * pair] +
+                               high(row.pairs[2 * part + pair]) * some.values[2 * pair + 1];
+            }
+          }
         }
       }
-      combine<32>(sum, Sum());
+      combine<4>(sum, Sum());
       EACH_LANE(lane) {
-        if (lane == 0) {
-          out[output] = swish(AT(sum, lane) + bias[output]);
+        if (lane % 4 == 0) {
+          out[first + lane / 4] = swish(AT(sum, lane));
         }
       }
     }
@@ -234,7 +244,7 @@ DEVICE void dense_vector(const float* in, float* out, int outer, int inner,
       EACH_LANE(lane) {
         const float mean = AT(sum, lane) / outer;
         const float variance = AT(squared, lane) / outer - mean * mean;
-        const float factor = inverse_root(variance + sizes.gab_epsilon);
+        const float factor = inverse_root(Most()(variance, 0.0f) + sizes.gab_epsilon);
         for (int output = lane; output < outer; output += 32) {
           out[output] = (out[output] - mean) * factor * scale[output] + shift[output];
         }
@@ -262,40 +272,83 @@ DEVICE void summarise(const Shared& shared, Parameters& parameters) {
                parameters);
 }
 
-// Generates the attention biases of the heads of a pass, with the attacks. `generator` is
-// [generator / 2, 4096, 2], and `attacks` are each head's two weights.
+// Generates the attention biases of the heads of a pass, with the attacks. A warp multiplies the
+// generator's rows for 4 · 16 pairs of squares with the vectors of eight heads. `generator` is
+// packed in the order in which lanes read the rows, and `attacks` are each head's two weights.
 DEVICE void generate(const Shared& shared, int first_head, const Half* generator,
                      const float* attacks) {
+  constexpr int kTiles = 4;
+  const int steps = sizes.generator / 16;
   EACH_WARP(warp) {
-    for (int start = 32 * warp; start < kSquares * kSquares; start += 32 * kWarps) {
+    for (int group = 0; group < sizes.heads_per_pass; group += 8) {
+      REGISTERS(Pair, vectors, [EXACT(steps, 16)][2]);
+      REGISTERS(float, worth, [2][2]);
       EACH_LANE(lane) {
-        const int at = start + lane;
-        float sums[EXACT(sizes.heads_per_pass, 64)];
-        UNROLL for (int head = 0; head < sizes.heads_per_pass; ++head) {
-          sums[head] = 0.0f;
-        }
-        for (int step = 0; step < sizes.generator / 2; ++step) {
-          const Pair pair =
-              reinterpret_cast<const Pair*>(generator)[step * kSquares * kSquares + at];
-          UNROLL for (int head = 0; head < sizes.heads_per_pass; ++head) {
-            const float* vector =
-                shared.vectors + (first_head + head) * sizes.generator + 2 * step;
-            sums[head] += low(pair) * vector[0] + high(pair) * vector[1];
+        const int head = group + lane / 4;
+        UNROLL for (int step = 0; step < steps; ++step) {
+          UNROLL for (int part = 0; part < 2; ++part) {
+            const float* vector = shared.vectors + (first_head + head) * sizes.generator +
+                                  16 * step + lane % 4 * 2 + part * 8;
+            AT(vectors[step][part], lane) =
+                head < sizes.heads_per_pass ? to_pair(vector[0], vector[1]) : 0;
           }
         }
-        const int from = at / kSquares;
-        const int to = at % kSquares;
-        if (sizes.has_attacks) {
-          const Word* words = shared.words + sizes.features + from;
-          const float attacked = static_cast<float>(words[0] >> to & 1);
-          const float attacker = static_cast<float>(words[kSquares] >> to & 1);
-          UNROLL for (int head = 0; head < sizes.heads_per_pass; ++head) {
-            const float* worth = attacks + 2 * (first_head + head);
-            sums[head] += worth[0] * attacked + worth[1] * attacker;
+        UNROLL for (int part = 0; part < 2; ++part) {
+          const int own = group + lane % 4 * 2 + part;
+          UNROLL for (int kind = 0; kind < 2; ++kind) {
+            AT(worth[part][kind], lane) = sizes.has_attacks && own < sizes.heads_per_pass
+                                              ? attacks[2 * (first_head + own) + kind]
+                                              : 0.0f;
           }
         }
-        UNROLL for (int head = 0; head < sizes.heads_per_pass; ++head) {
-          shared.biases[(head * kSquares + from) * kBiasStride + to] = to_half(sums[head]);
+      }
+      for (int first = kTiles * warp; first < kSquares * kSquares / 16; first += kTiles * kWarps) {
+        REGISTERS(float, sums, [kTiles][4]);
+        EACH_LANE(lane) {
+          UNROLL for (int tile = 0; tile < kTiles; ++tile) {
+            UNROLL for (int part = 0; part < 4; ++part) {
+              AT(sums[tile][part], lane) = 0.0f;
+            }
+          }
+        }
+        UNROLL for (int step = 0; step < steps; ++step) {
+          REGISTERS(Pair, rows, [kTiles][4]);
+          EACH_LANE(lane) {
+            UNROLL for (int tile = 0; tile < kTiles; ++tile) {
+              const Pairs packed = reinterpret_cast<const Pairs*>(
+                  generator)[((first + tile) * steps + step) * 32 + lane];
+              UNROLL for (int part = 0; part < 4; ++part) {
+                AT(rows[tile][part], lane) = packed.pairs[part];
+              }
+            }
+          }
+          UNROLL for (int tile = 0; tile < kTiles; ++tile) {
+            multiply_add(sums[tile], rows[tile], vectors[step]);
+          }
+        }
+        EACH_LANE(lane) {
+          UNROLL for (int tile = 0; tile < kTiles; ++tile) {
+            const int from = (first + tile) / 4;
+            UNROLL for (int half = 0; half < 2; ++half) {
+              const int to = (first + tile) % 4 * 16 + lane / 4 + half * 8;
+              bool attacked = false;
+              bool attacker = false;
+              if (sizes.has_attacks) {
+                const Word* words = shared.words + sizes.features + from;
+                attacked = words[0] >> to & 1;
+                attacker = words[kSquares] >> to & 1;
+              }
+              UNROLL for (int part = 0; part < 2; ++part) {
+                const int head = group + lane % 4 * 2 + part;
+                const float bias = AT(sums[tile][2 * half + part], lane) +
+                                   (attacked ? AT(worth[part][0], lane) : 0.0f) +
+                                   (attacker ? AT(worth[part][1], lane) : 0.0f);
+                if (head < sizes.heads_per_pass) {
+                  shared.biases[(head * kSquares + from) * kBiasStride + to] = to_half(bias);
+                }
+              }
+            }
+          }
         }
       }
     }

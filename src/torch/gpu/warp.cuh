@@ -153,6 +153,14 @@ void combine(float (&x)[32], Combine combined) {
 constexpr int kWarps = 8;
 constexpr int kSquares = 64;
 
+// Sixteen bytes, which a lane reads at once.
+struct alignas(16) Pairs {
+  Pair pairs[4];
+};
+struct alignas(16) Floats {
+  float values[4];
+};
+
 DEVICE float low(Pair pair) { return to_float(static_cast<Half>(pair)); }
 
 DEVICE float high(Pair pair) { return to_float(static_cast<Half>(pair >> 16)); }

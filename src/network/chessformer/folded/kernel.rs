@@ -40,8 +40,7 @@ impl Chessformer {
         let missing = -project.size()[1] & (TILE[1] - 1);
         parameters.matrix(packed(&project.constant_pad_nd([0, missing])));
         let generator = &weights[self.generator().expect("layers with GAB")];
-        let pairs = generator.view([-1, i64::from(sizes.generator) / 2, 2]);
-        parameters.matrix(pairs.permute([1, 0, 2]));
+        parameters.matrix(packed_rows(generator));
         parameters.vector(&weights[self.embedding.multiply]);
         parameters.vector(&weights[self.embedding.add]);
         let worth = self.attack_bias.map(|bias| bias.worth(weights));
@@ -90,7 +89,12 @@ impl Chessformer {
             let PositionEncoding::Gab(gab) = &layer.attention.position else {
                 return false;
             };
-            gab.is_fusible() && layer.feed_forward.activation == Activation::Mish
+            let norms = [&layer.attention.norm, &layer.feed_forward.norm];
+            gab.is_fusible()
+                && layer.feed_forward.activation == Activation::Mish
+                && norms
+                    .iter()
+                    .all(|norm| norm.epsilon == self.layers[0].attention.norm.epsilon)
         };
         self.embedding.feed_forward.is_none() && self.layers.iter().all(is_plain)
     }
@@ -170,4 +174,15 @@ fn packed(weight: &Tensor) -> Tensor {
     let [rows, columns] = TILE;
     let tiles = weight.view([outputs / rows, rows, inputs / columns, 2, 4, 2]);
     tiles.permute([0, 2, 1, 4, 3, 5])
+}
+
+/// Returns weights [outputs, inputs] whose outputs are the rows of a product, in the order in which
+/// the lanes of a warp read them: in each tile of 16 outputs, lane 4 g + t reads the inputs 2 t and
+/// 2 t + 1 of outputs g and g + 8, and then the inputs 2 t + 8 and 2 t + 9.
+fn packed_rows(weight: &Tensor) -> Tensor {
+    let [outputs, inputs] = weight.size()[..] else {
+        unreachable!("dense layers have matrices")
+    };
+    let tiles = weight.view([outputs / 16, 2, 8, inputs / 16, 2, 4, 2].as_slice());
+    tiles.permute([0, 3, 2, 5, 4, 1, 6])
 }

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use tessera::data::Curve;
+use tessera::data::examples::Positions;
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::loader::{Cursor, Loader, Sampling, SourceConfig, Split};
+use tessera::data::loader::{Cursor, Loader, RankShard, Sampling, SourceConfig, Split};
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::replay::{VariationWeight, replay};
@@ -171,7 +172,12 @@ fn loader(name: &str, path: &Path, is_shard: bool) {
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let start = Cursor::default();
-    let loader = Loader::new(&sampling, Split::Train, BATCH, start, threads);
+    let positions = Positions {
+        format: InputFormat::Classical,
+        variations: sampling.variations(),
+    };
+    let (split, shard) = (Split::Train, RankShard::WHOLE);
+    let loader = Loader::for_rank(positions, &sampling, split, BATCH, start, shard, threads);
     let mut loader = loader.expect("readable data");
     let mut positions = 0;
     let name = format!("{name}: the loader, {threads} threads");

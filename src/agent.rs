@@ -44,7 +44,10 @@ impl ConfigurableAgent for Search {
 }
 
 /// The available agents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, schema(as = Agent, description = "The agent that chooses the move."))]
 pub enum AgentKind {
     /// PUCT over the network.
     #[default]

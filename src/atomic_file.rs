@@ -128,6 +128,16 @@ pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
     }
 }
 
+/// Writes the file at `path` atomically.
+///
+/// # Errors
+/// The system's error, or an error if `path` is a folder or a disk.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut file = unfinished(path)?;
+    file.write_all(content.as_ref())?;
+    persist(file, path)
+}
+
 /// Rewords an error so that it names the folder instead of the temporary file.
 fn explained(error: Error, folder: &Path) -> Error {
     let shown = folder.display();

@@ -49,6 +49,9 @@ pub struct Batch {
     sequences: Sequences,
     moves: Vec<u16>,
     ends: Vec<usize>,
+    /// The number of steps in which to predict the positions' futures too, or `None` to predict
+    /// none.
+    pub steps: Option<usize>,
 }
 
 /// Games as tokens, for networks that read moves.
@@ -140,6 +143,7 @@ impl Batch {
         self.sequences.ratings.clear();
         self.moves.clear();
         self.ends.clear();
+        self.steps = None;
     }
 
     /// Returns one key per position. Positions with equal keys may share an evaluation.
@@ -231,6 +235,9 @@ pub struct Evaluations {
     values: Vec<Value>,
     logits: Vec<f32>,
     ends: Vec<usize>,
+    /// The futures that the batch asks for, one per position. Empty if the network does not predict
+    /// them.
+    pub futures: Vec<PredictedFuture>,
 }
 
 impl Evaluations {
@@ -246,6 +253,7 @@ impl Evaluations {
         self.values.clear();
         self.logits.clear();
         self.ends.clear();
+        self.futures.clear();
     }
 
     /// Returns the number of positions evaluated.
@@ -379,21 +387,6 @@ pub trait Backend: Send + Sync {
         reply(answer.map(|()| out));
     }
 
-    /// Evaluates like [`Backend::evaluate`] and also predicts each position's future, in a number
-    /// of steps. Returns no futures if the network does not predict them.
-    ///
-    /// # Errors
-    /// As [`Backend::evaluate`].
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        _steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        self.evaluate(batch, out)?;
-        Ok(Vec::new())
-    }
-
     /// Returns the backend's interface for imagination, if it has one.
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
         None
@@ -414,15 +407,6 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn ask(&self, batch: Batch, reply: Reply) {
         (**self).ask(batch, reply);
-    }
-
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        (**self).evaluate_with_futures(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

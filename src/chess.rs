@@ -25,6 +25,21 @@ pub const CLAIMABLE_RULE50: u32 = 100;
 /// Number of plies without a capture or pawn move after which the game is drawn without a claim.
 pub const FORCED_RULE50: u32 = 150;
 
+/// Returns the FEN of a position. The en passant square is left out unless a pawn can capture there.
+#[must_use]
+pub fn fen(position: &Chess) -> String {
+    Fen::from_position(position, EnPassantMode::Legal).to_string()
+}
+
+/// Returns the position after a legal move.
+#[inline]
+#[must_use]
+pub fn after(position: &Chess, mv: Move) -> Chess {
+    let mut after = position.clone();
+    after.play_unchecked(mv);
+    after
+}
+
 /// The error of an invalid FEN.
 #[derive(Debug, thiserror::Error)]
 pub enum FenError {

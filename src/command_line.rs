@@ -28,6 +28,17 @@ const OTHERS: &str = "Other";
 /// A group of commands in a program's help: its heading and the commands' names.
 pub type Group = (&'static str, &'static [&'static str]);
 
+/// Parses `NAME=VALUE`.
+///
+/// # Errors
+/// Says how an option is written.
+pub fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("write the option's name, `=` and its value")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
 /// Parses this process's command line, accepting names from earlier releases. Exits if the command
 /// line is invalid, or if it requests help or the version.
 #[must_use]

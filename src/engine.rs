@@ -9,11 +9,10 @@ mod info;
 
 pub use info::{EngineScore, Info};
 
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use analysis::LatestInfo;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use shakmaty::fen::Fen;
-use shakmaty::{CastlingMode, EnPassantMode, Move};
+use shakmaty::{CastlingMode, Move};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -250,7 +249,7 @@ impl Engine {
         latest: &LatestInfo,
         answer: &str,
     ) -> Result<Vec<Line>, EngineError> {
-        let fen = || fen(game, game.plies().len() - 1);
+        let fen = || fen(game.position());
         let Ok(best) = game.parse_move(answer) else {
             return Err(EngineError::Illegal {
                 engine: self.name.clone(),
@@ -351,16 +350,10 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the FEN of a game's position after a number of plies.
-fn fen(game: &Game, ply: usize) -> String {
-    let position = &game.plies()[ply].position;
-    Fen::from_position(position, EnPassantMode::Legal).to_string()
-}
-
 fn position_command(game: &Game) -> String {
     let mut command = match game.from_initial_position() {
         true => "position startpos".to_owned(),
-        false => format!("position fen {}", fen(game, 0)),
+        false => format!("position fen {}", fen(&game.plies()[0].position)),
     };
     let mut played = game.plies().iter().filter_map(|ply| ply.played).peekable();
     if played.peek().is_some() {

@@ -77,16 +77,31 @@ pub enum SuiteError {
     },
 }
 
+impl SuiteError {
+    /// Returns a function that adds the file's path to the system's errors.
+    fn read(path: &Path) -> impl Fn(std::io::Error) -> SuiteError + '_ {
+        move |source| SuiteError::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    fn line(path: &Path, line: u64, reason: impl ToString) -> SuiteError {
+        SuiteError::Line {
+            path: path.to_owned(),
+            line,
+            reason: reason.to_string(),
+        }
+    }
+}
+
 /// Reads the text of a positions file, which may be compressed with gzip or zstd.
 ///
 /// # Errors
 /// [`SuiteError::Read`] if the file cannot be read, is a folder or is in UTF-16.
 pub fn read_text(path: &Path) -> Result<String, SuiteError> {
     let text = packed::open(path, |file| file).and_then(text_of);
-    text.map_err(|source| SuiteError::Read {
-        path: path.to_owned(),
-        source,
-    })
+    text.map_err(SuiteError::read(path))
 }
 
 /// Reads a whole text, replacing bytes that are not UTF-8. The encoding of old suites is unknown

@@ -36,7 +36,7 @@ pub use gradients::{Attribution, Gradients};
 pub use heads::{Ablation, Head, RelationScore, SampleAblation};
 pub use lens::LensLayer;
 pub use occlusion::{Occluded, Occlusion};
-pub use page::{LARGEST_PAGE, RenderedPage, page, write};
+pub use page::{LARGEST_PAGE, RenderedPage, page};
 pub use picture::pictures;
 pub use reading::{KnownBoard, NextToken, ReadLayer, Reading, read_game, reading_page};
 pub use relations::Relation;
@@ -46,13 +46,12 @@ pub use transcoder::{
     TranscoderAbout, TranscoderError, TranscoderReport, fit, predict_themes,
 };
 
-use crate::chess::{Ending, Game};
+use crate::chess::{Ending, Game, fen};
 use crate::network::{Network, Output};
 use evaluator::Evaluator;
 use serde::Serialize;
-use shakmaty::fen::Fen;
 use shakmaty::san::SanPlus;
-use shakmaty::{EnPassantMode, Move, Position};
+use shakmaty::{Move, Position};
 
 /// A network's view of one position.
 #[derive(Clone, Debug, Serialize)]
@@ -192,7 +191,7 @@ pub fn explain(
     Ok(Explanation {
         network: network.about.name.clone(),
         ratings: evaluator.ratings(game),
-        fen: fen(game),
+        fen: fen(game.position()),
         evaluation: inside.evaluated.evaluation,
         moves: report_moves(&evaluator, game, &moves, &order, priors)?,
         chosen,
@@ -214,11 +213,6 @@ pub fn attend(network: &Network, game: &Game) -> Result<Attention, ExplainError>
     let inside = Evaluator::new(network)?.look_inside(game)?;
     let no_attention = || ExplainError::NoAttention(network.about.name.clone());
     attention::maps(&inside).ok_or_else(no_attention)
-}
-
-/// Returns the game's position as a FEN.
-fn fen(game: &Game) -> String {
-    Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }
 
 /// Describes the legal moves in the given `order`, with the value after each move.

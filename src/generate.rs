@@ -6,17 +6,19 @@ mod course;
 
 pub use choice::Sampling;
 
-use crate::chess::{Ending, Game};
+use crate::chess::{Ending, Game, Ratings};
+use crate::data::pgn::AnnotatedGame;
 use crate::data::sample::Wdl;
 use crate::encode::{GameEnd, MoveEncoder, Unencodable, Vocabulary};
 use crate::network::gpt::{Conditions, Decoder, Next};
 use crate::network::{Gpt, Network, Weights};
 use crate::scoped_threads::side_by_side;
-use crate::torch::ComputeType;
+use crate::torch::{self, ComputeType};
 use course::Course;
 use parking_lot::Mutex;
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use shakmaty::{Color, Position};
+use shakmaty::{Color, KnownOutcome, Position};
 use tch::{Device, Kind};
 
 /// Share of free rows above which new games begin in the free rows or, if no prompts are left, the
@@ -33,6 +35,46 @@ pub struct Prompt {
     pub conditions: Conditions,
     /// The random generator used for sampling moves.
     pub random: Xoshiro256PlusPlus,
+}
+
+impl Prompt {
+    /// Returns the prompt of the game with this number, whose moves depend on the seed alone.
+    #[must_use]
+    pub fn new(game: Game, conditions: Conditions, seed: u64, number: u64) -> Prompt {
+        let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number;
+        Prompt {
+            game,
+            conditions,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+}
+
+/// A result in PGN notation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[expect(missing_docs, reason = "the command line's help would show it")]
+pub enum GameResult {
+    #[value(name = "1-0")]
+    #[serde(rename = "1-0")]
+    White,
+    #[value(name = "1/2-1/2")]
+    #[serde(rename = "1/2-1/2")]
+    Draw,
+    #[value(name = "0-1")]
+    #[serde(rename = "0-1")]
+    Black,
+}
+
+impl From<GameResult> for KnownOutcome {
+    fn from(result: GameResult) -> KnownOutcome {
+        let winner = match result {
+            GameResult::White => Color::White,
+            GameResult::Black => Color::Black,
+            GameResult::Draw => return KnownOutcome::Draw,
+        };
+        KnownOutcome::Decisive { winner }
+    }
 }
 
 /// A generated game.
@@ -57,7 +99,52 @@ pub enum WrittenEnd {
     Unfinished,
 }
 
+impl WrittenEnd {
+    /// Returns the ending's name in reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            WrittenEnd::Rules(Ending::Checkmate) => "mate",
+            WrittenEnd::Rules(_) => "drawn",
+            WrittenEnd::Said(end) if end.winner().is_some() => "resigned",
+            WrittenEnd::Said(_) => "agreed",
+            WrittenEnd::Illegal(_) => "illegal",
+            WrittenEnd::Unfinished => "unfinished",
+        }
+    }
+}
+
 impl Written {
+    /// Returns the game for PGN: with the tags that identify it, the name of the network that
+    /// played both sides, and the ratings that it was asked for.
+    #[must_use]
+    pub fn annotated(
+        self,
+        identity: [(&str, String); 2],
+        network: &str,
+        ratings: Ratings,
+    ) -> AnnotatedGame {
+        let (termination, comment) = match &self.end {
+            WrittenEnd::Rules(_) | WrittenEnd::Said(_) => ("normal", None),
+            WrittenEnd::Illegal(text) => ("rules infraction", Some(format!("illegal: {text}"))),
+            WrittenEnd::Unfinished => ("unterminated", None),
+        };
+        let players = ["White", "Black"].map(|side| (side, network.to_owned()));
+        let elos = [("WhiteElo", ratings.white), ("BlackElo", ratings.black)];
+        let elos = elos
+            .into_iter()
+            .filter_map(|(tag, elo)| Some((tag, elo?.to_string())));
+        let tags = identity.into_iter().chain(players).chain(elos);
+        let tags = tags.chain([("Termination", termination.to_owned())]);
+        AnnotatedGame {
+            judged: Vec::new(),
+            result: self.result(),
+            comment,
+            tags: tags.map(|(name, value)| (name.to_owned(), value)).collect(),
+            game: self.game,
+        }
+    }
+
     /// Returns the result for White, if the game has one.
     #[must_use]
     pub fn result(&self) -> Option<Wdl> {
@@ -230,12 +317,7 @@ impl Generator {
     /// Samples the next token of each game.
     fn advance(&self, next: &Next, rows: &mut [Option<Course>], sampling: &Sampling) {
         let width = self.encoder.vocabulary.size();
-        let logits = next
-            .tokens
-            .to_kind(Kind::Float)
-            .to_device(Device::Cpu)
-            .reshape([-1]);
-        let logits: Vec<f32> = Vec::try_from(logits).expect("a vector of floats");
+        let logits = torch::floats(&next.tokens);
         for (logits, row) in logits.chunks(width).zip(rows) {
             if let Some(course) = row {
                 course.advance(logits, &self.encoder, sampling);

@@ -10,5 +10,5 @@ pub mod onnx;
 pub mod pytorch;
 
 pub use exchange::{
-    ExchangeError, FileKind, describe, open, open_foreign, save, to_lc0, to_onnx, to_onnx_in_lc0,
+    ExchangeError, FileKind, describe, open, open_foreign, to_lc0, to_onnx, to_onnx_in_lc0,
 };

@@ -44,7 +44,9 @@ pub(crate) mod toy;
 pub mod world;
 
 pub(crate) use architecture::PLANES;
-pub use architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure};
+pub use architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, Pass, Positions, Structure,
+};
 pub use blocks::KvCache;
 pub use chessformer::Chessformer;
 pub use config::ArchitectureConfig;

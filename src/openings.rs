@@ -9,14 +9,13 @@ pub(crate) use book::{is_pgn, open, positions};
 pub use eco::{eco_openings, is_eco};
 pub use names::{Opening, named_opening, named_openings};
 
-use crate::chess::{FenError, Game, epd};
+use crate::chess::{FenError, Game, epd, fen};
 use book::Book;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use shakmaty::fen::Fen;
-use shakmaty::{CastlingMode, EnPassantMode, Position};
+use shakmaty::{CastlingMode, Position};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -149,7 +148,7 @@ impl Openings {
         }
         Err(OpeningsError::Random {
             plies: self.random_plies,
-            fen: Fen::from_position(book.position(), EnPassantMode::Legal).to_string(),
+            fen: fen(book.position()),
         })
     }
 }
@@ -203,7 +202,7 @@ mod tests {
     fn fens(openings: &Openings, numbers: std::ops::Range<u64>) -> Vec<String> {
         let fen = |number| {
             let game = openings.game(number).unwrap();
-            Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
+            fen(game.position())
         };
         numbers.map(fen).collect()
     }

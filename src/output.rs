@@ -37,6 +37,14 @@ pub fn is_stdout(path: &Path) -> bool {
     atomic_file::is_stdout(path)
 }
 
+/// Writes a file or a stream. A file is replaced once its content is complete.
+///
+/// # Errors
+/// The system's error.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    atomic_file::write(path, content)
+}
+
 /// Checks that a file or a stream can be written at `path`.
 ///
 /// # Errors

@@ -1,9 +1,6 @@
 //! HTML pages for viewing from disk. Each page is a single file that loads no other files.
 
-use crate::atomic_file;
 use serde_json::Value;
-use std::io::Write;
-use std::path::Path;
 
 const STYLE: &str = include_str!("page/base.css");
 /// The script that all pages share. It contains helpers for elements, values and tables, and reads
@@ -42,16 +39,6 @@ impl Page<'_> {
             script = self.script,
         )
     }
-}
-
-/// Writes a page, or any other content, to `path` atomically.
-///
-/// # Errors
-/// The system's error.
-pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
-    let mut file = atomic_file::unfinished(path)?;
-    file.write_all(content.as_ref())?;
-    atomic_file::persist(file, path)
 }
 
 /// Escapes text for an element of HTML.

@@ -37,7 +37,7 @@ pub use analysis::{Analyst, Found, Searched};
 pub use annotated::annotated_pgn;
 pub use cache::{Analysis, Cache};
 pub use judge::{Setting, outline, report};
-pub use page::{PARTS_MODULE, PARTS_STYLE, game_page, summary_page, write};
+pub use page::{PARTS_MODULE, PARTS_STYLE, game_page, summary_page};
 pub use puzzles::{COLUMNS, puzzles};
 pub use report::Report;
 pub use source::Source;

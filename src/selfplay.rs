@@ -185,10 +185,7 @@ impl SelfPlay {
         let evaluations = Arc::<AtomicU64>::default();
         let network = backend.properties().name.clone();
         let counted = EvaluationCounter::new(backend, Arc::clone(&evaluations));
-        let backend: Arc<dyn Backend> = match self.cache {
-            0 => Arc::new(counted),
-            mebibytes => Arc::new(Cache::new(counted, mebibytes)),
-        };
+        let backend = Cache::over(Arc::new(counted), self.cache);
         let mut summary = SelfPlaySummary::default();
         let pgn = folder.join(GAMES);
         let journal = Journal::open(&pgn, description, |game| summary.find(game))?;

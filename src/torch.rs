@@ -34,7 +34,7 @@ pub(crate) use archive::{Archive, ArchiveError};
 pub use contents::describe;
 pub(crate) use contents::{NetworkFile, contents};
 pub(crate) use device::{has_format, resolve, resolve_for, send};
-pub(crate) use numbers::{caught, floats, rows, words};
+pub(crate) use numbers::{bytes, caught, floats, rows, words};
 pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 
@@ -476,28 +476,7 @@ impl Backend for TorchBackend {
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-        self.answer(batch, None, out).map(|_| ())
-    }
-
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        self.answer(batch, Some(steps), out)
-    }
-}
-
-impl TorchBackend {
-    fn answer(
-        &self,
-        batch: &Batch,
-        steps: Option<usize>,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
         out.clear();
-        let mut all_predicted = Vec::new();
         if batch.inputs().len() != batch.len() {
             let reason = "the positions were not encoded".to_owned();
             return Err(BackendError::Torch(reason));
@@ -507,7 +486,7 @@ impl TorchBackend {
         for inputs in batch.inputs().chunks(self.largest) {
             if self.exchanges {
                 let moves: Vec<&[u16]> = moves.by_ref().take(inputs.len()).collect();
-                let returned = self.exchange(inputs, &moves, steps).map_err(failed)?;
+                let returned = self.exchange(inputs, &moves, batch.steps).map_err(failed)?;
                 let outputs: Vec<&[f32]> = returned.outputs.iter().map(Vec::as_slice).collect();
                 let mut later = &returned.logits[..];
                 for (index, moves) in moves.iter().enumerate() {
@@ -515,11 +494,11 @@ impl TorchBackend {
                     self.push(&outputs, index, logits.iter().copied(), out)?;
                     later = rest;
                 }
-                all_predicted.extend(returned.predicted);
+                out.futures.extend(returned.predicted);
                 continue;
             }
-            let (tensors, predicted) = self.outputs(inputs, steps).map_err(failed)?;
-            all_predicted.extend(predicted);
+            let (tensors, predicted) = self.outputs(inputs, batch.steps).map_err(failed)?;
+            out.futures.extend(predicted);
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
             for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
@@ -527,9 +506,11 @@ impl TorchBackend {
                 self.push(&outputs, index, logits, out)?;
             }
         }
-        Ok(all_predicted)
+        Ok(())
     }
+}
 
+impl TorchBackend {
     /// Appends the evaluation of position `index` to `out`.
     fn push(
         &self,

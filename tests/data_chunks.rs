@@ -102,7 +102,7 @@ fn sampling(path: &Path) -> Sampling {
 }
 
 fn load(sampling: &Sampling, split: Split, batch: usize, position: Cursor) -> Loader {
-    Loader::new(sampling, split, batch, position, 2).unwrap()
+    crate::support::loader(sampling, split, batch, position, 2).unwrap()
 }
 
 /// Returns everything that distinguishes the samples of an epoch, in order.

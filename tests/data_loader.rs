@@ -91,7 +91,7 @@ fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
 }
 
 fn load(sampling: &Sampling, position: Cursor, threads: usize) -> Loader {
-    Loader::new(sampling, Split::Train, 64, position, threads).unwrap()
+    crate::support::loader(sampling, Split::Train, 64, position, threads).unwrap()
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
             epoch,
             ..Cursor::default()
         };
-        Loader::new(&sampling, split, 1, position, 2).unwrap()
+        crate::support::loader(&sampling, split, 1, position, 2).unwrap()
     };
     let (train, first) = count(single(Split::Train, 0), 0);
     let (again, other) = count(single(Split::Train, 1), 1);
@@ -207,7 +207,9 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
         let mut by_group: HashMap<(u64, u32), u32> = HashMap::new();
         let mut by_game: HashMap<u32, u32> = HashMap::new();
         let mut samples = 0;
-        for batch in Loader::new(&sampling, Split::Train, 1, Cursor::default(), 2).unwrap() {
+        for batch in
+            crate::support::loader(&sampling, Split::Train, 1, Cursor::default(), 2).unwrap()
+        {
             let batch = batch.unwrap();
             if batch.next.epoch > 0 {
                 break;
@@ -239,7 +241,7 @@ fn rates_thin_a_source_and_resample_each_epoch() {
     for source in &mut sampling.shards {
         source.rate = 0.25;
     }
-    let loader = Loader::new(&sampling, Split::Train, 1, Cursor::default(), 2).unwrap();
+    let loader = crate::support::loader(&sampling, Split::Train, 1, Cursor::default(), 2).unwrap();
     let batches: Vec<Batch> = loader
         .map(Result::unwrap)
         .take_while(|batch| batch.next.epoch < 2)
@@ -267,7 +269,8 @@ fn validation_starts_with_samples_of_every_source() {
     };
     let batch = |sampling: &Sampling, size| -> Vec<Vec<i64>> {
         let mut loader =
-            Loader::new(sampling, Split::Validation, size, Cursor::default(), 2).unwrap();
+            crate::support::loader(sampling, Split::Validation, size, Cursor::default(), 2)
+                .unwrap();
         let batch = loader.next().unwrap().unwrap();
         let inputs = batch.columns.inputs.iter();
         inputs
@@ -291,7 +294,7 @@ fn validation_ends_and_keeps_its_order() {
     let folder = tempfile::tempdir().unwrap();
     let sampling = sampling(folder.path());
     let run = |batch_size, threads| -> Vec<Vec<i64>> {
-        Loader::new(
+        crate::support::loader(
             &sampling,
             Split::Validation,
             batch_size,
@@ -321,7 +324,7 @@ fn invalid_settings_are_named() {
     let error = |change: &dyn Fn(&mut Sampling), batch_size, position| {
         let mut sampling = good.clone();
         change(&mut sampling);
-        match Loader::new(&sampling, Split::Train, batch_size, position, 1) {
+        match crate::support::loader(&sampling, Split::Train, batch_size, position, 1) {
             Ok(_) => panic!("accepted"),
             Err(error) => error,
         }
@@ -397,7 +400,7 @@ fn scored(path: &Path, games: &[&str]) -> Sampling {
 fn the_least_data_trains_and_its_absence_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let begin = |sampling: &Sampling, split, batch| {
-        let loader = Loader::new(sampling, split, batch, Cursor::default(), 1);
+        let loader = crate::support::loader(sampling, split, batch, Cursor::default(), 1);
         loader.and_then(|mut loader| loader.next().unwrap())
     };
     let one = scored(&folder.path().join("one"), &["1. e4 { [%eval 0.3] } *"]);
@@ -445,7 +448,8 @@ fn throughput() {
     };
     let threads = std::thread::available_parallelism().unwrap().get();
     let start = std::time::Instant::now();
-    let loader = Loader::new(&sampling, Split::Train, 1024, Cursor::default(), threads).unwrap();
+    let loader =
+        crate::support::loader(&sampling, Split::Train, 1024, Cursor::default(), threads).unwrap();
     let samples: usize = loader.take(2_000).map(|batch| batch.unwrap().len()).sum();
     let rate = samples as f64 / start.elapsed().as_secs_f64();
     eprintln!("{samples} samples, {rate:.0} a second on {threads} threads");

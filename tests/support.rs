@@ -3,6 +3,9 @@
 use std::borrow::BorrowMut;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use tessera::data::examples::Positions;
+use tessera::data::loader::{Cursor, Loader, LoaderError, RankShard, Sampling, Split};
+use tessera::encode::InputFormat;
 
 pub const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 pub const TRAIN: &str = env!("CARGO_BIN_EXE_train");
@@ -58,4 +61,22 @@ pub fn fail(mut command: impl BorrowMut<Command>) -> String {
 pub fn games(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     root.join("tests/games").join(name)
+}
+
+/// Starts preparing batches of positions in the classical format.
+pub fn loader(
+    sampling: &Sampling,
+    split: Split,
+    batch_size: usize,
+    cursor: Cursor,
+    threads: usize,
+) -> Result<Loader, LoaderError> {
+    let positions = Positions {
+        format: InputFormat::Classical,
+        variations: sampling.variations(),
+    };
+    let shard = RankShard::WHOLE;
+    Loader::for_rank(
+        positions, sampling, split, batch_size, cursor, shard, threads,
+    )
 }

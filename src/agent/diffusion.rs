@@ -179,21 +179,13 @@ mod tests {
         }
 
         fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-            self.properties.evaluate(batch, out)
-        }
-
-        fn evaluate_with_futures(
-            &self,
-            batch: &Batch,
-            _steps: usize,
-            out: &mut Evaluations,
-        ) -> Result<Vec<PredictedFuture>, BackendError> {
-            self.evaluate(batch, out)?;
+            self.properties.evaluate(batch, out)?;
             let future = PredictedFuture {
                 boards: vec![Squares::default(); 4],
                 moves: self.moves.clone(),
             };
-            Ok(vec![future; batch.len()])
+            out.futures = vec![future; batch.len()];
+            Ok(())
         }
     }
 

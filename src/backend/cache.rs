@@ -1,9 +1,6 @@
 //! The evaluation cache (NNCache): a backend that wraps another backend.
 
-use super::{
-    Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
-    Value,
-};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, Reply, Value};
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -77,6 +74,17 @@ impl<B: Backend> Cache<B> {
     }
 }
 
+impl Cache<Arc<dyn Backend>> {
+    /// Returns `inner` with a cache of this size, or without one if the size is 0.
+    #[must_use]
+    pub fn over(inner: Arc<dyn Backend>, mebibytes: usize) -> Arc<dyn Backend> {
+        match mebibytes {
+            0 => inner,
+            mebibytes => Arc::new(Cache::new(inner, mebibytes)),
+        }
+    }
+}
+
 impl Known {
     fn shard(&self, key: u64) -> &Mutex<Shard> {
         // Any bits of the key will do, because the shard's map hashes it again.
@@ -147,17 +155,11 @@ impl<B: Backend> Backend for Cache<B> {
         self.inner.properties()
     }
 
-    /// Passes the batch through, because futures are not cached.
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        self.inner.evaluate_with_futures(batch, steps, out)
-    }
-
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        // Futures are not cached.
+        if batch.steps.is_some() {
+            return self.inner.evaluate(batch, out);
+        }
         let asked = self.known.look_up(batch);
         let mut answers = Evaluations::default();
         if !asked.missed.is_empty() {
@@ -169,6 +171,9 @@ impl<B: Backend> Backend for Cache<B> {
 
     /// Replies immediately if all positions are cached.
     fn ask(&self, batch: Batch, reply: Reply) {
+        if batch.steps.is_some() {
+            return self.inner.ask(batch, reply);
+        }
         let asked = self.known.look_up(&batch);
         let known = Arc::clone(&self.known);
         let missed = asked.missed.clone();

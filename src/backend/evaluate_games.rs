@@ -39,8 +39,7 @@ pub fn evaluate_games<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
 ) -> Result<Vec<Evaluated>, BackendError> {
-    let evaluate = |batch: &Batch, out: &mut Evaluations| backend.evaluate(batch, out);
-    Ok(evaluate_by(backend, games, evaluate)?.0)
+    Ok(evaluate(backend, games, None)?.0)
 }
 
 /// Evaluates like [`evaluate_games`], in a number of steps, and also returns futures if the network
@@ -53,33 +52,34 @@ pub fn evaluate_with_futures<'a>(
     games: impl IntoIterator<Item = &'a Game>,
     steps: usize,
 ) -> Result<(Vec<Evaluated>, Vec<PredictedFuture>), BackendError> {
-    let predict =
-        |batch: &Batch, out: &mut Evaluations| backend.evaluate_with_futures(batch, steps, out);
-    evaluate_by(backend, games, predict)
+    evaluate(backend, games, Some(steps))
 }
 
-/// Evaluates games with a function that fills the evaluations and may return other results.
-fn evaluate_by<'a, T>(
+fn evaluate<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
-    evaluate: impl FnOnce(&Batch, &mut Evaluations) -> Result<T, BackendError>,
-) -> Result<(Vec<Evaluated>, T), BackendError> {
+    steps: Option<usize>,
+) -> Result<(Vec<Evaluated>, Vec<PredictedFuture>), BackendError> {
     let encoder = &backend.properties().encoder;
-    let (mut batch, mut legal) = (Batch::default(), Vec::new());
+    let mut legal = Vec::new();
+    let mut batch = Batch {
+        steps,
+        ..Batch::default()
+    };
     for game in games {
         let moves = game.position().legal_moves();
         batch.push(game, &moves, encoder)?;
         legal.push(moves);
     }
     let mut evaluations = Evaluations::default();
-    let said = evaluate(&batch, &mut evaluations)?;
+    backend.evaluate(&batch, &mut evaluations)?;
     let evaluated = legal.into_iter().enumerate();
     let evaluated = evaluated.map(|(index, moves)| Evaluated {
         moves,
         value: evaluations.value(index),
         logits: evaluations.logits(index).to_vec(),
     });
-    Ok((evaluated.collect(), said))
+    Ok((evaluated.collect(), evaluations.futures))
 }
 
 #[cfg(test)]

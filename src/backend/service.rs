@@ -1,9 +1,7 @@
 //! A backend that merges requests from many threads into larger batches and distributes them over
 //! several backends.
 
-use super::{
-    Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
-};
+use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties, Reply};
 use crate::panics;
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,19 +20,10 @@ pub struct Service {
     servers: Vec<JoinHandle<()>>,
 }
 
-enum Request {
-    Evaluate(Evaluate),
-    /// Evaluates with futures, in a number of steps. These batches are not merged.
-    WithFutures(Batch, usize, Sender<Answer>),
-}
-
-struct Evaluate {
+struct Request {
     batch: Batch,
     reply: Reply,
 }
-
-/// Evaluations with futures.
-type Answer = Result<(Evaluations, Vec<PredictedFuture>), BackendError>;
 
 impl Service {
     /// Serves requests from these backends (at least one), which must evaluate alike. Each runs on
@@ -103,23 +92,8 @@ impl Backend for Service {
     fn ask(&self, batch: Batch, reply: Reply) {
         if let Some(requests) = &self.requests {
             // If there are no servers, the request fails.
-            let _ = requests.send(Request::Evaluate(Evaluate { batch, reply }));
+            let _ = requests.send(Request { batch, reply });
         }
-    }
-
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        let (reply, answer) = bounded(1);
-        if let Some(requests) = &self.requests {
-            let _ = requests.send(Request::WithFutures(batch.clone(), steps, reply));
-        }
-        let (evaluations, predicted) = answer.recv().map_err(|_| BackendError::Stopped)??;
-        *out = evaluations;
-        Ok(predicted)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
@@ -127,37 +101,36 @@ impl Backend for Service {
     }
 }
 
-/// Serves requests until all clients have disconnected.
+/// Serves requests until all clients have disconnected. Batches that ask for futures are not merged.
 fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
     while let Ok(first) = inbox.recv() {
         let (mut waiting, mut together) = (0, Vec::new());
         let mut alone = None;
         let mut next = Some(first);
         while let Some(request) = next.take() {
-            match request {
-                Request::Evaluate(request) => {
+            match request.batch.steps {
+                None => {
                     waiting += request.batch.len();
                     together.push(request);
                 }
-                Request::WithFutures(batch, steps, reply) => alone = Some((batch, steps, reply)),
+                Some(_) => alone = Some(request),
             }
             if waiting < largest && alone.is_none() {
                 next = inbox.try_recv().ok();
             }
         }
         answer(backend, together, largest);
-        if let Some((batch, steps, reply)) = alone {
-            let predicted = unpanicked(|| {
+        if let Some(Request { batch, reply }) = alone {
+            reply(unpanicked(|| {
                 let mut out = Evaluations::default();
-                let predicted = backend.evaluate_with_futures(&batch, steps, &mut out)?;
-                Ok((out, predicted))
-            });
-            let _ = reply.send(predicted);
+                backend.evaluate(&batch, &mut out)?;
+                Ok(out)
+            }));
         }
     }
 }
 
-fn answer(backend: &impl Backend, requests: Vec<Evaluate>, largest: usize) {
+fn answer(backend: &impl Backend, requests: Vec<Request>, largest: usize) {
     let evaluated = unpanicked(|| evaluate(backend, &requests, largest));
     let answers: Vec<_> = match evaluated {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
@@ -179,7 +152,7 @@ fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, Bac
 /// Returns one answer per request. Batches span requests and have at most `largest` positions.
 fn evaluate(
     backend: &impl Backend,
-    requests: &[Evaluate],
+    requests: &[Request],
     largest: usize,
 ) -> Result<Vec<Evaluations>, BackendError> {
     let mut answers = vec![Evaluations::default(); requests.len()];
@@ -209,8 +182,8 @@ fn evaluate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Random;
     use crate::backend::tests::{Counting, assert_same, positions};
+    use crate::backend::{PredictedFuture, Random};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -244,7 +217,7 @@ mod tests {
     fn requests_that_wait_are_merged() {
         let batch = positions(9, true);
         let (reply, replies) = unbounded();
-        let ask = || Evaluate {
+        let ask = || Request {
             batch: batch.clone(),
             reply: {
                 let reply = reply.clone();
@@ -285,37 +258,35 @@ mod tests {
         }
 
         fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-            self.0.evaluate(batch, out)
-        }
-
-        fn evaluate_with_futures(
-            &self,
-            batch: &Batch,
-            steps: usize,
-            out: &mut Evaluations,
-        ) -> Result<Vec<PredictedFuture>, BackendError> {
-            self.evaluate(batch, out)?;
-            let future = PredictedFuture {
-                moves: vec![(7, 0.5); steps],
-                ..PredictedFuture::default()
-            };
-            Ok(vec![future; batch.len()])
+            self.0.evaluate(batch, out)?;
+            if let Some(steps) = batch.steps {
+                let future = PredictedFuture {
+                    moves: vec![(7, 0.5); steps],
+                    ..PredictedFuture::default()
+                };
+                out.futures = vec![future; batch.len()];
+            }
+            Ok(())
         }
     }
 
     #[test]
     fn futures_come_back_too() {
         let service = Service::new([Prophet(Moody(Random::new(1)))], 8);
-        let (batch, mut out) = (positions(5, true), Evaluations::default());
-        let predicted = service.evaluate_with_futures(&batch, 3, &mut out).unwrap();
+        let asking = |count| Batch {
+            steps: Some(3),
+            ..positions(count, true)
+        };
+        let (batch, mut out) = (asking(5), Evaluations::default());
+        service.evaluate(&batch, &mut out).unwrap();
+        let predicted = std::mem::take(&mut out.futures);
         let mut expected = Evaluations::default();
         Random::new(1).evaluate(&batch, &mut expected).unwrap();
         assert_eq!(out, expected);
         let moves: Vec<usize> = predicted.iter().map(|future| future.moves.len()).collect();
         assert_eq!(moves, [3; 5]);
         for failing in [1, 2] {
-            let batch = positions(failing, true);
-            assert!(service.evaluate_with_futures(&batch, 3, &mut out).is_err());
+            assert!(service.evaluate(&asking(failing), &mut out).is_err());
             assert_same(&service, &Random::new(1), &positions(3, true));
         }
     }

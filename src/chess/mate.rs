@@ -1,5 +1,6 @@
 //! Finds mates in one.
 
+use super::after;
 use shakmaty::attacks::{bishop_attacks, knight_attacks, pawn_attacks, rook_attacks};
 use shakmaty::{Bitboard, Chess, Move, Position, Role};
 
@@ -7,13 +8,10 @@ use shakmaty::{Bitboard, Chess, Move, Position, Role};
 #[must_use]
 pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     let checks = Checks::new(position)?;
-    moves.iter().copied().find(|&mv| {
-        checks.may_be_given_by(mv) && {
-            let mut after = position.clone();
-            after.play_unchecked(mv);
-            after.is_checkmate()
-        }
-    })
+    moves
+        .iter()
+        .copied()
+        .find(|&mv| checks.may_be_given_by(mv) && after(position, mv).is_checkmate())
 }
 
 /// The squares from which each kind of piece would check the enemy king. They rule out nearly all

@@ -1,5 +1,6 @@
 //! Counts the leaves of the tree of legal moves, which is the usual test of move generation.
 
+use super::after;
 use rayon::prelude::*;
 use shakmaty::{Chess, Move, Position};
 
@@ -49,12 +50,6 @@ fn count(position: &Chess, depth: u32, stopped: &(impl Fn() -> bool + Sync)) -> 
         .par_iter()
         .map(|&mv| count(&after(position, mv), depth - 1, stopped))
         .try_reduce(|| 0, |left, right| Some(left + right))
-}
-
-fn after(position: &Chess, mv: Move) -> Chess {
-    let mut child = position.clone();
-    child.play_unchecked(mv);
-    child
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Players' ratings.
 
+use shakmaty::Color;
+
 /// The players' ratings (Elo), if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Ratings {
@@ -7,6 +9,25 @@ pub struct Ratings {
     pub white: Option<u16>,
     /// Black's rating.
     pub black: Option<u16>,
+}
+
+impl Ratings {
+    /// Returns the ratings in a game in which the player of this color has the rating `own`, and
+    /// the other player `opponent`.
+    #[must_use]
+    pub fn of(color: Color, own: u16, opponent: u16) -> Ratings {
+        let (white, black) = color.fold_wb((own, opponent), (opponent, own));
+        Ratings {
+            white: Some(white),
+            black: Some(black),
+        }
+    }
+
+    /// Returns the ratings of two players with the same rating.
+    #[must_use]
+    pub fn both(rating: u16) -> Ratings {
+        Ratings::of(Color::White, rating, rating)
+    }
 }
 
 /// The default spread of [`weights_near`]. The ensemble of the ten Maia networks predicts human

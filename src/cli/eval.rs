@@ -5,10 +5,9 @@ use super::output::{print, print_json};
 use anyhow::bail;
 use serde_json::{Map, Value as Json, json};
 use shakmaty::Position;
-use shakmaty::fen::Fen;
 use std::fmt::Write;
 use tessera::backend::{Backend, BuiltIn, Value, evaluate_games};
-use tessera::chess::{Game, Ratings};
+use tessera::chess::{Game, Ratings, fen};
 use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::network::backends;
 
@@ -60,14 +59,7 @@ impl Evaluated {
         rating: u16,
         opponent: u16,
     ) -> anyhow::Result<Evaluated> {
-        let (white, black) = game
-            .position()
-            .turn()
-            .fold_wb((rating, opponent), (opponent, rating));
-        game.set_ratings(Ratings {
-            white: Some(white),
-            black: Some(black),
-        });
+        game.set_ratings(Ratings::of(game.position().turn(), rating, opponent));
         let found = evaluate_games(backend, [&*game])?.remove(0);
         let priors = found.priors();
         let priors = priors.map(|(mv, prior)| (game.format_move(mv), prior));
@@ -117,7 +109,7 @@ impl Arguments {
         if self.json {
             return print_json(&json!({
                 "network": properties.name,
-                "fen": fen(game),
+                "fen": fen(game.position()),
                 "value": value.q,
                 "wdl": wdl,
                 "moves_left": moves_left,
@@ -167,7 +159,7 @@ impl Arguments {
             });
             return print_json(&json!({
                 "network": properties.name,
-                "fen": fen(game),
+                "fen": fen(game.position()),
                 "ratings": ratings.collect::<Vec<_>>(),
             }));
         }
@@ -205,13 +197,9 @@ impl Arguments {
 
 /// Returns a heading that names the network and shows the position.
 fn heading(backend: &dyn Backend, game: &Game) -> anyhow::Result<String> {
-    let mut text = format!("{}\n{}\n", backend.properties().name, fen(game));
+    let mut text = format!("{}\n{}\n", backend.properties().name, fen(game.position()));
     if let Some(ending) = game.ending() {
         writeln!(text, "The game is over: {ending:?}")?;
     }
     Ok(text)
-}
-
-fn fen(game: &Game) -> String {
-    Fen::from_position(game.position(), shakmaty::EnPassantMode::Legal).to_string()
 }

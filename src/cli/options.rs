@@ -6,7 +6,7 @@ use shakmaty::CastlingMode;
 use tessera::agent::AgentKind;
 use tessera::backend::BackendKind;
 use tessera::chess::Game;
-use tessera::command_line::NetworkArguments;
+use tessera::command_line::{NetworkArguments, name_and_value};
 use tessera::{player, uci};
 
 /// Search settings.
@@ -18,15 +18,8 @@ pub struct SearchArguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Set a UCI option, such as CPuct=2; may be repeated
-    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = option)]
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = name_and_value)]
     options: Vec<(String, String)>,
-}
-
-fn option(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or("write the option's name, `=` and its value")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 impl SearchArguments {

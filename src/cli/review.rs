@@ -1,6 +1,6 @@
 //! `tessera review`: reviews a player's games.
 
-use super::output::{print, print_json};
+use super::output::{print, print_json, save};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ use tessera::play::Control;
 use tessera::plural::counted;
 use tessera::review::{
     Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
-    game_page, puzzles, report, summary, summary_page, text, write,
+    game_page, puzzles, report, summary, summary_page, text,
 };
 use tessera::{output, overwrite, progress};
 
@@ -435,10 +435,6 @@ fn hash(options: &BackendOptions) -> anyhow::Result<String> {
         "{:x}",
         Sha256::digest(format!("{:?}", options.kind))
     ))
-}
-
-fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns puzzles as CSV with a header line.

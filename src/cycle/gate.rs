@@ -237,7 +237,7 @@ impl Arena<'_> {
             let Some(for_white) = self.game(opening.clone(), own, players, stopped)? else {
                 return Ok(None);
             };
-            *outcome = own.fold_wb(for_white, for_white.reversed());
+            *outcome = for_white.seen_by(own);
         }
         Ok(Some(results))
     }

@@ -13,8 +13,7 @@ use tempfile::TempDir;
 
 /// Returns the hexadecimal SHA-256 of a file.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    let digits = Sha256::digest(bytes).into_iter();
-    digits.map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// Returns the bytes of a generation's network after comparing their hash with the manifest.
@@ -71,10 +70,7 @@ impl<'a> Networks<'a> {
         };
         let evaluations = Arc::clone(&self.evaluations);
         let counted = EvaluationCounter::new(backends::load_for_many(&options)?, evaluations);
-        Ok(match search.cache {
-            0 => Arc::new(counted),
-            mebibytes => Arc::new(Cache::new(counted, mebibytes)),
-        })
+        Ok(Cache::over(Arc::new(counted), search.cache))
     }
 
     /// Returns the number of positions that all networks have evaluated since the last call.

@@ -150,10 +150,7 @@ impl TargetRules {
         let has_random_move =
             self.noise && scored.is_some_and(|first| evals[first..].iter().any(Option::is_none));
         let result = record.result.filter(|_| !has_random_move);
-        let result_for = |ply| match mover(first_mover, ply) {
-            Color::White => result,
-            Color::Black => result.map(Wdl::reversed),
-        };
+        let result_for = |ply| result.map(|it| it.seen_by(mover(first_mover, ply)));
         // The value target, and the value from which the short-term values of this and earlier
         // positions are computed.
         let values_at = |ply: usize| {

@@ -29,7 +29,6 @@ use serde::{Deserialize, Serialize};
 use super::examples::{Columns, Examples, Positions};
 use super::shard::ShardError;
 use super::v6::V6Error;
-use crate::encode::InputFormat;
 
 use barren::Barren;
 pub use batch::Batch;
@@ -183,41 +182,12 @@ pub struct Loader<E: Examples = Positions> {
     faults: Arc<Faults>,
 }
 
-impl Loader<Positions> {
-    /// Starts preparing batches of `batch_size` positions in the classical format from `cursor`,
-    /// decoding on `threads` threads.
-    ///
-    /// # Errors
-    /// [`LoaderError`] if a source cannot be opened or a setting is out of range.
-    pub fn new(
-        sampling: &Sampling,
-        split: Split,
-        batch_size: usize,
-        cursor: Cursor,
-        threads: usize,
-    ) -> Result<Loader, LoaderError> {
-        let positions = Positions {
-            format: InputFormat::Classical,
-            variations: sampling.variations(),
-        };
-        Loader::for_rank(
-            positions,
-            sampling,
-            split,
-            batch_size,
-            cursor,
-            RankShard::WHOLE,
-            threads,
-        )
-    }
-}
-
 impl<E: Examples> Loader<E> {
     /// Starts preparing one rank's part of every batch of these examples. `batch_size` is the
     /// number of samples in the whole batch.
     ///
     /// # Errors
-    /// As [`Loader::new`].
+    /// [`LoaderError`] if a source cannot be opened or a setting is out of range.
     pub fn for_rank(
         examples: E,
         sampling: &Sampling,
@@ -402,11 +372,7 @@ impl Cutter {
         let mut offset = self.start.offset as usize;
         // Whether the epoch has given no batch so far. Such an epoch is an error, because training
         // would wait forever.
-        let mut is_barren = self.start
-            == Cursor {
-                epoch: self.start.epoch,
-                ..Cursor::default()
-            };
+        let mut is_barren = (self.start.group, self.start.offset) == (0, 0);
         let least = match self.split {
             Split::Train => self.batch_size,
             Split::Validation => 1,

@@ -1,6 +1,7 @@
 //! A training sample: a position and its targets.
 
 use crate::encode::Input;
+use shakmaty::Color;
 
 use super::legal::Legal;
 
@@ -24,6 +25,13 @@ impl Wdl {
             Wdl::Draw => Wdl::Draw,
             Wdl::Loss => Wdl::Win,
         }
+    }
+
+    /// Returns White's result from the view of this player, or this player's result from the view
+    /// of White.
+    #[must_use]
+    pub fn seen_by(self, color: Color) -> Wdl {
+        color.fold_wb(self, self.reversed())
     }
 
     /// Returns W − L, which is 1, 0 or −1.

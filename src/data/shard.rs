@@ -25,7 +25,7 @@ mod reader;
 mod storage;
 mod writer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -132,4 +132,14 @@ pub enum ShardError {
         /// The game's problem.
         source: ReplayError,
     },
+}
+
+impl ShardError {
+    /// Returns a function that adds the shard's path to the system's errors.
+    fn io(path: &Path) -> impl Fn(std::io::Error) -> ShardError + '_ {
+        move |source| ShardError::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

@@ -13,7 +13,7 @@ mod record;
 mod samples;
 mod unpack;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::replay::ReplayError;
@@ -93,4 +93,14 @@ pub struct V6Error {
     pub offset: u64,
     /// The record's problem.
     pub fault: V6Fault,
+}
+
+impl V6Error {
+    pub(super) fn new(path: &Path, offset: u64, fault: impl Into<V6Fault>) -> V6Error {
+        V6Error {
+            path: path.to_owned(),
+            offset,
+            fault: fault.into(),
+        }
+    }
 }

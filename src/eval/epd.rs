@@ -216,11 +216,7 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
     for (line, text) in lines(&text) {
         match Entry::parse(text, line) {
             Ok(entry) => entries.push(entry),
-            Err(reason) => refused.push(SuiteError::Line {
-                path: path.to_owned(),
-                line,
-                reason,
-            }),
+            Err(reason) => refused.push(SuiteError::line(path, line, reason)),
         }
     }
     usable(entries, refused, path)

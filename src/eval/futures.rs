@@ -2,6 +2,7 @@
 //! ply.
 
 use crate::backend::PredictedFuture;
+use crate::chess::after;
 use crate::data::examples::{Columns, Future, HorizonColumns, PositionColumns};
 use crate::encode::{Input, Squares, policy_move};
 use crate::torch::{Program, TorchError};
@@ -177,12 +178,6 @@ fn target(positions: &PositionColumns, index: usize) -> Option<u16> {
     let own = (first..policy.row.len()).take_while(|&it| policy.row[it] == index as i64);
     let best = own.max_by(|&a, &b| policy.probability[a].total_cmp(&policy.probability[b]))?;
     u16::try_from(policy.index[best]).ok()
-}
-
-fn after(position: &Chess, mv: shakmaty::Move) -> Chess {
-    let mut position = position.clone();
-    position.play_unchecked(mv);
-    position
 }
 
 /// Returns the position of an imagined board, if a game can be played from it. The position has the

@@ -90,11 +90,7 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, SuiteError> {
     let text = read_text(path)?;
     let entries = lines(&text)
         .map(|(line, text)| {
-            Entry::parse(text).map_err(|reason| SuiteError::Line {
-                path: path.to_owned(),
-                line,
-                reason,
-            })
+            Entry::parse(text).map_err(|reason| SuiteError::line(path, line, reason))
         })
         .collect::<Result<Vec<_>, _>>()?;
     if entries.is_empty() {

@@ -16,11 +16,8 @@ const START: usize = 4096;
 /// # Errors
 /// [`SuiteError`] if the file contains no position.
 pub fn read(path: &Path) -> Result<(Vec<Game>, Vec<SuiteError>), SuiteError> {
-    let failed = |source| SuiteError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let stream = packed::open(path, |file| file).map_err(failed)?;
+    let failed = SuiteError::read(path);
+    let stream = packed::open(path, |file| file).map_err(&failed)?;
     let (start, stream) = packed::peek(stream, START);
     if is_table(&String::from_utf8_lossy(&start)) {
         let (puzzles, refused) = puzzles::parse(stream, path)?;
@@ -32,11 +29,7 @@ pub fn read(path: &Path) -> Result<(Vec<Game>, Vec<SuiteError>), SuiteError> {
     for (line, text) in lines(&text) {
         match Game::from_fen(&epd::split(text).0, CastlingMode::Standard) {
             Ok(game) => positions.push(game),
-            Err(error) => refused.push(SuiteError::Line {
-                path: path.to_owned(),
-                line,
-                reason: error.to_string(),
-            }),
+            Err(error) => refused.push(SuiteError::line(path, line, error)),
         }
     }
     super::usable(positions, refused, path)

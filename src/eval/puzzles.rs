@@ -137,10 +137,7 @@ impl Half {
 /// # Errors
 /// [`SuiteError`] with the file and line of the first damaged row, or if there are no puzzles.
 pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
-    let text = packed::open(path, |file| file).map_err(|source| SuiteError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = packed::open(path, |file| file).map_err(SuiteError::read(path))?;
     parse(text, path)
 }
 
@@ -149,11 +146,7 @@ pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
 /// # Errors
 /// The same errors as [`read`].
 pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
-    let fault = |line: u64, reason: String| SuiteError::Line {
-        path: path.to_owned(),
-        line,
-        reason,
-    };
+    let fault = |line: u64, reason: String| SuiteError::line(path, line, reason);
     let (mut puzzles, mut left_out) = (Vec::new(), Vec::new());
     // An unterminated row is as long as the rest of the file.
     let mut reader = csv::Reader::from_reader(Limited::new(text, LARGEST_FILE));

@@ -2,17 +2,17 @@
 
 use super::ExplainError;
 use crate::backend::Decoding;
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use crate::encode::{Input, WIDTH, from_square_to_square, policy_index, policy_move};
 use crate::network::diffusion::{Revealed, RevealedMove};
 use crate::network::{Diffusion, Network, Output};
 use crate::page::Page;
 use crate::softmax::softmax;
+use crate::torch;
 use serde::Serialize;
 use serde_json::json;
-use shakmaty::fen::Fen;
-use shakmaty::{Board, Color, EnPassantMode, Position, Square};
-use tch::{Device, Kind, Tensor};
+use shakmaty::{Board, Color, Position, Square};
+use tch::Tensor;
 
 const BODY: &str = include_str!("denoising/page.html");
 const STYLE: &str = concat!(
@@ -113,8 +113,7 @@ pub fn denoise(
         denoiser.decode(&network.weights, &rows, decoding, wanted, |_, states| {
             steps.push(step(&states[0], turn));
         });
-    let logits = outputs.policy().to_device(Device::Cpu).to_kind(Kind::Float);
-    let logits: Vec<f32> = Vec::try_from(logits.reshape([-1])).expect("a vector of floats");
+    let logits = torch::floats(outputs.policy());
     let mut priors: Vec<f32> = legal
         .iter()
         .map(|&mv| logits[usize::from(policy_index(mv, turn))])
@@ -134,7 +133,7 @@ pub fn denoise(
     }
     Ok(Denoising {
         network: network.about.name.clone(),
-        fen: Fen::from_position(position, EnPassantMode::Legal).to_string(),
+        fen: fen(position),
         black: turn.is_black(),
         pieces: letters(position.board()),
         steps,
@@ -225,6 +224,7 @@ mod tests {
     use crate::network::diffusion::DiffusionConfig;
     use crate::network::{About, Architecture};
     use crate::page::assert_self_contained;
+    use tch::Device;
 
     fn network(horizon: i64) -> Network {
         let config = format!(

@@ -5,7 +5,7 @@ use crate::backend::Value;
 use crate::backend::metadata::ranking_outputs;
 use crate::chess::Game;
 use crate::encode::{Input, InputFormat, policy_index};
-use crate::network::{Network, Output, OutputSet, Outputs, Positions, Tap, Taps, Weights};
+use crate::network::{Network, Output, OutputSet, Outputs, Pass, Positions, Tap, Taps, Weights};
 use crate::softmax::softmax;
 use crate::torch;
 use serde::Serialize;
@@ -162,6 +162,17 @@ impl<'a> Evaluator<'a> {
         index.map(i64::from).collect()
     }
 
+    /// Runs the network's forward pass with these weights.
+    pub fn forward(&self, weights: &Weights, positions: Positions, tap: Tap) -> Outputs {
+        let wanted = self.wanted();
+        let pass = Pass {
+            positions,
+            wanted,
+            tap,
+        };
+        self.network.architecture.forward(weights, &pass)
+    }
+
     /// Evaluates games, some of which may be over.
     pub fn evaluate(&self, games: &[Game]) -> Result<Vec<Evaluated>, ExplainError> {
         self.evaluate_with(&self.network.weights, games)
@@ -177,12 +188,7 @@ impl<'a> Evaluator<'a> {
         let mut evaluated = Vec::with_capacity(games.len());
         for games in games.chunks(BATCH) {
             let rows = self.rows(games);
-            let outputs = self.network.architecture.forward(
-                weights,
-                Positions::Rows(&rows),
-                self.wanted(),
-                &Tap::default(),
-            );
+            let outputs = self.forward(weights, Positions::Rows(&rows), Tap::default());
             let indices: Vec<Vec<i64>> = games.iter().map(|game| self.indices(game)).collect();
             evaluated.extend(self.read(&outputs, &indices)?);
         }
@@ -194,12 +200,8 @@ impl<'a> Evaluator<'a> {
         let _guard = tch::no_grad_guard();
         let row = self.rows(std::slice::from_ref(game));
         let taps = Taps::default();
-        let outputs = self.network.architecture.forward(
-            &self.network.weights,
-            Positions::Rows(&row),
-            self.wanted(),
-            &Tap::into(&taps),
-        );
+        let weights = &self.network.weights;
+        let outputs = self.forward(weights, Positions::Rows(&row), Tap::into(&taps));
         let indices = self.indices(game);
         let mut evaluated = self.read(&outputs, std::slice::from_ref(&indices))?;
         Ok(Inside {
@@ -215,12 +217,8 @@ impl<'a> Evaluator<'a> {
     pub fn taps(&self, games: &[Game]) -> BTreeMap<String, Tensor> {
         let rows = self.rows(games);
         let taps = Taps::default();
-        self.network.architecture.forward(
-            &self.network.weights,
-            Positions::Rows(&rows),
-            self.wanted(),
-            &Tap::into(&taps),
-        );
+        let weights = &self.network.weights;
+        self.forward(weights, Positions::Rows(&rows), Tap::into(&taps));
         taps.into_tensors()
     }
 

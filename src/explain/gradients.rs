@@ -148,12 +148,9 @@ impl Path<'_> {
             let planes = planes.detach().set_requires_grad(true);
             let others = self.others.iter().map(|other| other.expand([count], false));
             let given: Vec<Tensor> = [planes.shallow_clone()].into_iter().chain(others).collect();
-            let found = self.evaluator.network.architecture.forward(
-                &self.evaluator.network.weights,
-                Positions::Planes(&given),
-                self.evaluator.wanted(),
-                &Tap::default(),
-            );
+            let weights = &self.evaluator.network.weights;
+            let positions = Positions::Planes(&given);
+            let found = self.evaluator.forward(weights, positions, Tap::default());
             let policy = found.policy().index_select(1, &self.indices);
             let priors = policy.log_softmax(-1, Kind::Float).select(1, self.mv);
             let targets = [self.evaluator.q(&found), priors];

@@ -5,7 +5,7 @@
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, Inside};
-use crate::network::Positions;
+use crate::network::{Network, Pass, Positions};
 use serde::Serialize;
 use tch::Tensor;
 
@@ -51,12 +51,13 @@ pub(super) fn read(
         .collect();
     let count = tokens.len();
     let rows = inside.row.expand([count as i64, -1], false);
-    let outputs = evaluator.network.architecture.read(
-        &evaluator.network.weights,
-        &Tensor::cat(&tokens, 0),
-        Positions::Rows(&rows),
-        evaluator.wanted(),
-    );
+    let Network {
+        architecture,
+        weights,
+        ..
+    } = &evaluator.network;
+    let pass = Pass::new(Positions::Rows(&rows), evaluator.wanted());
+    let outputs = architecture.read(weights, &Tensor::cat(&tokens, 0), &pass);
     let evaluated = evaluator.read(&outputs, &vec![inside.indices.clone(); count])?;
     let last = &inside.evaluated.policy;
     let layers = evaluated.into_iter().enumerate().map(|(layer, evaluated)| {

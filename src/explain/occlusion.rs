@@ -1,8 +1,8 @@
 //! Occlusion: the value and a move's probability when one piece is removed, for each piece.
 
+use super::ExplainError;
 use super::evaluator::Evaluator;
-use super::{ExplainError, fen};
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use serde::Serialize;
 use shakmaty::fen::Fen;
 use shakmaty::{EnPassantMode, Move, Position, Role, Square};
@@ -45,7 +45,7 @@ pub(super) fn occlude(
     let squares = position.board().occupied().into_iter();
     let pieces = squares.filter_map(|square| Some((square, position.board().piece_at(square)?)));
     let removable = pieces.filter(|(_, piece)| piece.role != Role::King);
-    let mut games = vec![set_up(game, &fen(game)).unwrap_or_else(|| game.clone())];
+    let mut games = vec![set_up(game, &fen(game.position())).unwrap_or_else(|| game.clone())];
     let mut occluded = Vec::new();
     for (square, piece) in removable {
         // Without a legal move, there is no policy.
@@ -54,7 +54,7 @@ pub(super) fn occlude(
         occluded.push(Occluded {
             square: usize::from(square),
             piece: piece.char(),
-            fen: without.as_ref().map(fen),
+            fen: without.as_ref().map(|game| fen(game.position())),
             q: None,
             prior: None,
         });

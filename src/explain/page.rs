@@ -1,11 +1,10 @@
 //! Pages of explanations, made from the files in the folder `page`.
 
 use super::{Attention, Explanation};
-use crate::page::{self, Page};
+use crate::page::Page;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::path::Path;
 
 const BODY: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -50,14 +49,6 @@ pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedP
         html: render(explanations, &shown),
         left_out,
     }
-}
-
-/// Writes a page or another file to `path` atomically.
-///
-/// # Errors
-/// The system's error.
-pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
-    page::write(path, content)
 }
 
 fn render(explanations: &[Explanation], shown: &[Value]) -> String {

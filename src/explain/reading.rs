@@ -3,15 +3,15 @@
 
 use super::ExplainError;
 use super::denoising::letters;
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use crate::encode::{GameEnd, SQUARE_CLASSES, Squares, Token, Unencodable, Vocabulary};
 use crate::network::gpt::{Conditions, Sequences};
 use crate::network::{Gpt, Network};
 use crate::page::Page;
+use crate::torch::floats;
 use serde::Serialize;
 use serde_json::json;
-use shakmaty::fen::Fen;
-use shakmaty::{Color, EnPassantMode, Position};
+use shakmaty::{Color, Position};
 use tch::{Kind, Tensor};
 
 const BODY: &str = include_str!("reading/page.html");
@@ -135,7 +135,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
     });
     Ok(Reading {
         network: network.about.name.clone(),
-        fen: Fen::from_position(position, EnPassantMode::Legal).to_string(),
+        fen: fen(position),
         black: position.turn().is_black(),
         pieces: letters(position.board()),
         tokens: tokens
@@ -162,11 +162,6 @@ pub fn reading_page(reading: &Reading) -> String {
         script: SCRIPT,
     };
     page.render(&json!(reading))
-}
-
-fn floats(tensor: &Tensor) -> Vec<f32> {
-    let flat = tensor.to_kind(Kind::Float).reshape([-1]);
-    Vec::try_from(flat).expect("a vector of floats")
 }
 
 fn likeliest(

@@ -512,7 +512,9 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         .find_map(|(feature, it)| Some((feature, it.first()?.clone())))
         .unwrap();
     let held_out = random_positions(20, 2);
-    let strongest_game = held_out.iter().find(|game| fen(game) == strongest.fen);
+    let strongest_game = held_out
+        .iter()
+        .find(|game| fen(game.position()) == strongest.fen);
     let report = report(&transcoder, &network, strongest_game.unwrap());
     if let Some(active) = report.active.iter().find(|it| it.feature == feature) {
         assert_close(active.squares[strongest.square], strongest.activation);

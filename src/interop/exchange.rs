@@ -4,15 +4,12 @@ use super::lc0::{self, Lc0Encoding, Lc0Error};
 use super::maia3::{self, Maia3Error};
 use super::onnx::{self, OnnxError};
 use super::pytorch;
-use crate::atomic_file;
 use crate::backend::{CodePolicy, Metadata};
 use crate::network::lc0::HeadChoice;
 use crate::network::{self, Network, OpenError};
 use crate::torch::{self, ExportPrecision, NetworkError};
 use serde::Serialize;
 use serde_json::Value;
-use std::io::Write;
-use std::path::Path;
 
 /// Why a network file cannot be described, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -183,14 +180,4 @@ fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), Exc
         }
         Some(_) => Err(ExchangeError::Foreign),
     }
-}
-
-/// Writes an exported network to `path`, atomically.
-///
-/// # Errors
-/// The operating system's error.
-pub fn save(path: &Path, network: &[u8]) -> std::io::Result<()> {
-    let mut unfinished = atomic_file::unfinished(path)?;
-    unfinished.write_all(network)?;
-    atomic_file::persist(unfinished, path)
 }

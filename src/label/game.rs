@@ -53,12 +53,10 @@ pub(super) fn judge(
 ) -> Result<AnnotatedGame, LabelError> {
     let adjudication = &plan.adjudication;
     if !plan.judged {
+        let result = adjudication.verdict(&sampled.game, &[]).flatten();
         return Ok(AnnotatedGame {
-            judged: Vec::new(),
-            result: adjudication.verdict(&sampled.game, &[]).flatten(),
-            game: sampled.game,
-            comment: None,
             tags: sampled.tags,
+            ..AnnotatedGame::new(sampled.game, Vec::new(), result)
         });
     }
     analyst.new_game();
@@ -118,13 +116,7 @@ fn play_on(
         game.play(mv);
         judged.push(lines);
     };
-    Ok(AnnotatedGame {
-        game,
-        judged,
-        result,
-        comment: None,
-        tags: Vec::new(),
-    })
+    Ok(AnnotatedGame::new(game, judged, result))
 }
 
 /// Plays the best move of a position.
@@ -133,13 +125,7 @@ fn solve(mut game: Game, analyst: &mut Analyst<'_>) -> Result<AnnotatedGame, Lab
     if let Some(best) = lines.first() {
         game.play(best.moves[0]);
     }
-    Ok(AnnotatedGame {
-        game,
-        judged: vec![lines],
-        result: None,
-        comment: None,
-        tags: Vec::new(),
-    })
+    Ok(AnnotatedGame::new(game, vec![lines], None))
 }
 
 /// Scores a share of the positions of a finished game.
@@ -168,11 +154,8 @@ fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
     let mut tags = tags(text);
     tags.retain(|(name, _)| !LABELLED.contains(&name.as_str()));
     Ok(AnnotatedGame {
-        game: main_line(&record)?,
-        judged: Vec::new(),
-        result: record.result,
-        comment: None,
         tags,
+        ..AnnotatedGame::new(main_line(&record)?, Vec::new(), record.result)
     })
 }
 

@@ -11,7 +11,7 @@ use crate::softmax::softmax;
 use rand::Rng;
 use rand::distr::weighted::WeightedIndex;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use shakmaty::{Color, Move, Position};
+use shakmaty::{Move, Position};
 use std::fmt;
 use std::sync::Arc;
 
@@ -242,18 +242,14 @@ impl<'a> Sampler<'a> {
 
 impl SampledGames {
     fn finish(&self, played: InFlight) -> SampledGame {
-        let mut tags = Vec::new();
-        let names = [(Color::White, "White"), (Color::Black, "Black")];
-        let ratings = [(Color::White, "WhiteElo"), (Color::Black, "BlackElo")];
         let [white, black] = played.players.map(|player| &self.players[player]);
-        for (color, tag) in names {
-            tags.push((tag.to_owned(), color.fold_wb(white, black).name.clone()));
-        }
-        for (color, tag) in ratings {
-            if let Some(rating) = color.fold_wb(white, black).rating {
-                tags.push((tag.to_owned(), rating.to_string()));
-            }
-        }
+        let names = [("White", white), ("Black", black)];
+        let names = names.map(|(tag, player)| (tag.to_owned(), player.name.clone()));
+        let ratings = [("WhiteElo", white.rating), ("BlackElo", black.rating)];
+        let ratings = ratings
+            .into_iter()
+            .filter_map(|(tag, rating)| Some((tag.to_owned(), rating?.to_string())));
+        let tags = names.into_iter().chain(ratings).collect();
         SampledGame {
             number: played.number,
             game: played.game,

@@ -10,7 +10,7 @@
 
 use super::PolicyPlayer;
 use crate::backend::{BackendError, Batch, Evaluations};
-use crate::chess::{Game, RATING_SPREAD, Ratings, weights_near};
+use crate::chess::{Game, RATING_SPREAD, Ratings, fen, weights_near};
 use crate::data::legal::Legal;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::{ReplayError, main_line};
@@ -22,8 +22,7 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
-use shakmaty::fen::Fen;
-use shakmaty::{EnPassantMode, Move, Position};
+use shakmaty::{Move, Position};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
@@ -249,10 +248,7 @@ fn shortened(record: &Record, game: &Game, cut: usize) -> Record {
     Record {
         fen: match cut {
             0 => record.fen.clone(),
-            _ => {
-                let position = &game.plies()[cut].position;
-                Some(Fen::from_position(position, EnPassantMode::Legal).to_string())
-            }
+            _ => Some(fen(&game.plies()[cut].position)),
         },
         searches: vec![SearchResult::default(); nodes.len()],
         nodes,

@@ -96,25 +96,18 @@ pub trait Evaluator: Architecture {
     /// Returns whether the network has an output, including outputs that are only used in training.
     fn has(&self, output: Output) -> bool;
 
-    /// Evaluates positions. Returns at least the `wanted` outputs that the network has. `tap`
-    /// collects intermediate tensors.
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs;
+    /// Returns the outputs of an exported network, in order.
+    fn exported_outputs(&self) -> Vec<Output> {
+        let exported = Output::ALL[..Output::PolicySoft as usize].iter().copied();
+        exported.filter(|&output| self.has(output)).collect()
+    }
+
+    /// Evaluates positions. Returns at least the wanted outputs that the network has.
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs;
 
     /// Computes the outputs from the positions' tokens, [B, 64, width], after the last or an
     /// earlier layer.
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs;
+    fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs;
 
     /// Returns weights in which one attention head has no effect on the tokens, or `None` if that
     /// head does not exist. Layers and heads are counted from 0.
@@ -132,6 +125,29 @@ pub enum Positions<'a> {
     /// The inputs that [`Interface::planes`] lists. For a Chessformer that reads ratings, the
     /// mover's and the opponent's ratings, f32 `[B]`, may follow.
     Planes(&'a [Tensor]),
+}
+
+/// The inputs and the wanted outputs of a forward pass.
+#[derive(Clone, Debug)]
+pub struct Pass<'a> {
+    /// The positions to evaluate.
+    pub positions: Positions<'a>,
+    /// The outputs to compute.
+    pub wanted: OutputSet,
+    /// Collects or changes intermediate tensors.
+    pub tap: Tap<'a>,
+}
+
+impl<'a> Pass<'a> {
+    /// Returns a pass whose intermediate tensors nobody watches.
+    #[must_use]
+    pub fn new(positions: Positions<'a>, wanted: OutputSet) -> Pass<'a> {
+        Pass {
+            positions,
+            wanted,
+            tap: Tap::default(),
+        }
+    }
 }
 
 /// A network's inputs and outputs.

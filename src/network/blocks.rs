@@ -11,8 +11,7 @@ mod rotary;
 mod time_attention;
 
 pub(super) use adaln::AdaLnZero;
-pub(super) use attention::Mask;
-pub(super) use attention::SelfAttention;
+pub(super) use attention::{Mask, SelfAttention, attention};
 pub(super) use kv_cache::KeyValues;
 pub use kv_cache::KvCache;
 pub(super) use mlp::Mlp;

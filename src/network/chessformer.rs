@@ -25,7 +25,7 @@ pub use heads::bucket_of;
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
 use super::architecture::{
-    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+    Architecture, Evaluator, Interface, NotAnEvaluator, Pass, Positions, Structure,
 };
 use super::bitboards;
 use super::config::ArchitectureConfig;
@@ -303,10 +303,10 @@ impl Chessformer {
             .filter(|(output, _)| wanted.contains(*output));
         let layers = [
             &self.policy_embedding,
-            self.result.squares(),
-            self.q.squares(),
-            self.short_term.squares(),
-            self.moves_left.squares(),
+            &self.result.summary.squares,
+            &self.q.summary.squares,
+            &self.short_term.summary.squares,
+            &self.moves_left.summary.squares,
         ];
         let [moves, result, q, short_term, moves_left] = dense_mish(weights, x, layers);
         for (output, head) in policies {
@@ -400,14 +400,13 @@ impl Architecture for Chessformer {
 
 impl Evaluator for Chessformer {
     fn interface(&self) -> Interface {
-        let exported = Output::ALL[..Output::PolicySoft as usize].iter().copied();
         Interface {
             format: InputFormat::Classical.number(),
             scalars: match self.config.elo {
                 true => SCALARS.to_vec(),
                 false => SCALARS[..UNRATED_SCALARS].to_vec(),
             },
-            outputs: exported.filter(|&output| self.has(output)).collect(),
+            outputs: self.exported_outputs(),
             planes: Interface::lc0_planes(),
         }
     }
@@ -419,25 +418,13 @@ impl Evaluator for Chessformer {
         }
     }
 
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs {
-        let x = self.tokens(weights, positions, tap);
-        self.read(weights, &x, positions, wanted)
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs {
+        let x = self.tokens(weights, pass.positions, &pass.tap);
+        self.read(weights, &x, pass)
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        _positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
-        self.read_tokens(weights, tokens, wanted)
+    fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs {
+        self.read_tokens(weights, tokens, pass.wanted)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
@@ -468,7 +455,7 @@ mod tests {
     fn evaluate(model: &Chessformer, weights: &Weights) -> Outputs {
         let rows = rows();
         let positions = Positions::Rows(&rows);
-        model.forward(weights, positions, OutputSet::all(), &Tap::default())
+        model.forward(weights, &Pass::new(positions, OutputSet::all()))
     }
 
     /// Computes Lc0's planes by definition, square by square.

@@ -24,14 +24,13 @@ pub use futures::{Futures, marks_of};
 pub use grid::{Denoised, DenoisedFuture};
 
 use super::architecture::{
-    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+    Architecture, Evaluator, Interface, NotAnEvaluator, Pass, Positions, Structure,
 };
 use super::config::ArchitectureConfig;
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::Weights;
-use super::taps::Tap;
 use crate::encode::SQUARE_CLASSES;
 use futures::Constants;
 use grid::Grid;
@@ -148,34 +147,23 @@ impl Evaluator for Diffusion {
     }
 
     /// Ignores the tap, because each layer processes several boards.
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        _tap: &Tap,
-    ) -> Outputs {
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs {
         let horizon = self.config.horizon;
-        match positions {
+        match pass.positions {
             Positions::Rows(rows) => {
                 let futures = self.unknown(rows);
-                self.denoise(weights, rows, &futures, wanted, false).present
+                self.denoise(weights, rows, &futures, pass.wanted, false)
+                    .present
             }
             Positions::Planes(planes) => {
                 self.grid
-                    .of_planes(weights, &self.constants, planes, horizon, wanted)
+                    .of_planes(weights, &self.constants, planes, horizon, pass.wanted)
             }
         }
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
-        self.grid.trunk.read(weights, tokens, positions, wanted)
+    fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs {
+        self.grid.trunk.read(weights, tokens, pass)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {

@@ -1,12 +1,11 @@
 //! Code that all networks that evaluate positions share.
 
-use super::architecture::{Evaluator, Interface, Positions};
+use super::architecture::{Evaluator, Interface, Pass, Positions};
 use super::bitboards;
 use super::exported::ExportedProgram;
 use super::outputs::Outputs;
 use super::parameters::Weights;
 use super::planes::planes;
-use super::taps::Tap;
 use crate::backend::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, InputFormat};
@@ -82,7 +81,7 @@ pub(super) fn evaluate(
     positions: Positions,
 ) -> Vec<Tensor> {
     let wanted = network.interface().outputs.into_iter().collect();
-    let evaluated = network.forward(weights, positions, wanted, &Tap::default());
+    let evaluated = network.forward(weights, &Pass::new(positions, wanted));
     in_order(network, evaluated)
 }
 

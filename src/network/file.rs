@@ -314,6 +314,16 @@ impl Network {
 }
 
 impl About {
+    /// Describes a network from another program's file, which has no name.
+    pub(crate) fn imported(training: Value, licence: String) -> About {
+        About {
+            name: String::new(),
+            search_value: "wdl".to_owned(),
+            training,
+            licence,
+        }
+    }
+
     /// Selects these entries from a file's metadata.
     #[must_use]
     pub fn of(metadata: &Metadata) -> About {

@@ -17,7 +17,8 @@ pub use decoder::{Conditions, Decoder};
 use super::architecture::Structure;
 use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, Rotations, SelfAttention};
 use super::config::ArchitectureConfig;
-use super::config::gpt::{MlpKind, NormKind, PositionKind};
+use super::config::chessformer::NormKind;
+use super::config::gpt::{MlpKind, PositionKind};
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
@@ -135,10 +136,7 @@ impl Gpt {
         });
         let layers = layers.collect();
         let norm = norm(&mut builder, "norm", config);
-        let dense = |output| Dense {
-            rows: 1,
-            ..Dense::per_token(width, output).without_bias()
-        };
+        let dense = |output| Dense::per_board(width, output).without_bias();
         let moves = vocabulary.size() as i64;
         let head = (!config.tied).then(|| builder.linear("head", dense(moves), Part::Main));
         if config.tied {
@@ -149,10 +147,10 @@ impl Gpt {
             .then(|| builder.linear("outcome", dense(3), Part::Other));
         // The head's operations are not counted, because play does not need them.
         let classes = 64 * SQUARE_CLASSES as i64;
-        let uncounted = |dense| Dense { rows: 0, ..dense };
+        let uncounted = dense(classes).with_rows(0);
         let board = config
             .board
-            .then(|| builder.linear("board", uncounted(dense(classes)), Part::Other));
+            .then(|| builder.linear("board", uncounted, Part::Other));
         let stated = ArchitectureConfig::Gpt {
             model: config.clone(),
         };

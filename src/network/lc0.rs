@@ -16,7 +16,7 @@ pub use super::config::lc0_heads::HeadChoice;
 pub(super) use super::planes::{READ, planes};
 
 use super::architecture::{
-    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+    Architecture, Evaluator, Interface, NotAnEvaluator, Pass, Positions, Structure,
 };
 use super::bitboards;
 use super::chessformer::policy_gather;
@@ -24,10 +24,9 @@ use super::config::ArchitectureConfig;
 use super::encoder::without_head;
 use super::evaluator;
 use super::exported::ExportedProgram;
-use super::outputs::{Output, OutputSet, Outputs};
+use super::outputs::{Output, Outputs};
 use super::parameters::{Builder, Weights};
 use super::size::Size;
-use super::taps::Tap;
 use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
 use body::Body;
 use heads::Heads;
@@ -40,7 +39,6 @@ use tower::ResidualTower;
 pub struct Lc0 {
     config: Lc0Config,
     choice: HeadChoice,
-    outputs: Vec<Output>,
     structure: Structure,
     constants: Constants,
     tower: Option<ResidualTower>,
@@ -122,7 +120,6 @@ impl Lc0 {
             heads: choice,
         };
         Ok(Lc0 {
-            outputs: choice.outputs(config),
             constants: Constants::of(config, device),
             config: config.clone(),
             choice,
@@ -186,7 +183,7 @@ impl Evaluator for Lc0 {
         Interface {
             format: self.config.input_format,
             scalars: SCALARS[..READ].to_vec(),
-            outputs: self.outputs.clone(),
+            outputs: self.exported_outputs(),
             planes: Interface::lc0_planes(),
         }
     }
@@ -195,14 +192,8 @@ impl Evaluator for Lc0 {
         self.heads.has(self.choice, output)
     }
 
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs {
-        let mut x = match positions {
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs {
+        let mut x = match pass.positions {
             Positions::Rows(rows) => {
                 let format = self.config.input_format;
                 planes(rows, &self.constants.shifts, format, &weights.tensors()[0])
@@ -210,21 +201,15 @@ impl Evaluator for Lc0 {
             Positions::Planes(planes) => planes[0].flatten(2, 3).transpose(1, 2),
         };
         if let Some(tower) = &self.tower {
-            x = tower.forward(weights, &x, tap);
+            x = tower.forward(weights, &x, &pass.tap);
         }
         if let Some(body) = &self.body {
-            x = body.forward(weights, &x, self.constants.reach.as_ref(), tap);
+            x = body.forward(weights, &x, self.constants.reach.as_ref(), &pass.tap);
         }
-        self.read(weights, &x, positions, wanted)
+        self.read(weights, &x, pass)
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        _positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
+    fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs {
         let reading = heads::Reading {
             heads: &self.heads,
             choice: self.choice,
@@ -234,7 +219,8 @@ impl Evaluator for Lc0 {
             known: RefCell::default(),
         };
         let mut outputs = Outputs::default();
-        for output in Output::ALL.into_iter().filter(|&it| wanted.contains(it)) {
+        let wanted = Output::ALL.into_iter();
+        for output in wanted.filter(|&it| pass.wanted.contains(it)) {
             if let Some(tensor) = reading.output(output) {
                 outputs.set(output, tensor);
             }

@@ -18,7 +18,7 @@ pub(crate) use super::config::maia3::PIECES;
 pub use super::config::maia3::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 
 use super::architecture::{
-    Architecture, Evaluator, Interface, NotAnEvaluator, PLANES, Positions, Structure,
+    Architecture, Evaluator, Interface, NotAnEvaluator, PLANES, Pass, Positions, Structure,
 };
 use super::bitboards;
 use super::config::ArchitectureConfig;
@@ -30,10 +30,9 @@ use super::encoder::{
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::layers::{Activation, Linear, Norm};
-use super::outputs::{Output, OutputSet, Outputs};
+use super::outputs::{Output, Outputs};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
-use super::taps::Tap;
 use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
 use policy::Translation;
 use tch::{Device, Kind, Tensor};
@@ -127,17 +126,14 @@ impl Maia3 {
         let value_hidden = builder.linear("fc_value_hid", value_hidden, Part::Other);
         let value = builder.linear("fc_value", Dense::per_board(hidden, 3), Part::Other);
         // Parameters of the unused head must not count as operations.
-        let unused = |input, output| Dense {
-            rows: 0,
-            ..Dense::per_board(input, output)
-        };
+        let unused = |input, output| Dense::per_board(input, output).with_rows(0);
         builder.linear("fc_ponder_hid", unused(width, hidden), Part::Other);
         builder.linear("fc_ponder", unused(hidden, 1), Part::Other);
         let square = Dense::per_token(width, hidden).without_bias();
-        let promotion = Dense {
-            rows: 8,
-            ..Dense::per_token(hidden, PROMOTIONS).without_bias().outer()
-        };
+        let promotion = Dense::per_token(hidden, PROMOTIONS)
+            .with_rows(8)
+            .without_bias()
+            .outer();
         let [square_from, square_to] = ["proj_sq_from", "proj_sq_to"]
             .map(|name| builder.hidden(|builder| builder.linear(name, square, Part::Main)));
         let promotion = builder.linear("promo_bias_proj", promotion, Part::Other);
@@ -210,10 +206,7 @@ fn build_projection(builder: &mut Builder, config: &Maia3Config) -> Linear {
     let (planes, ratings, width) = (config.planes(), 2 * config.rating, config.width);
     // Pieces are projected once per square, but ratings only once per board.
     builder.count_macs((64 * planes + ratings) * width);
-    let dense = Dense {
-        rows: 0,
-        ..Dense::per_token(planes + ratings, width)
-    };
+    let dense = Dense::per_token(planes + ratings, width).with_rows(0);
     builder.linear("token_projection", dense, Part::Other)
 }
 
@@ -326,15 +319,9 @@ impl Evaluator for Maia3 {
         matches!(output, Output::Policy | Output::Wdl)
     }
 
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs {
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs {
         let constants = &self.constants;
-        let (squares, ratings) = match positions {
+        let (squares, ratings) = match pass.positions {
             Positions::Rows(rows) => {
                 let boards = rows.index_select(1, &constants.planes);
                 let like = &weights.tensors()[0];
@@ -348,30 +335,24 @@ impl Evaluator for Maia3 {
             }
         };
         let tokens = self.tokens(weights, &squares, &ratings);
-        tap.give("embedding", &tokens);
-        let x = encode(&self.layers, weights, tokens, Board::default(), tap);
-        self.read(weights, &x, positions, wanted)
+        pass.tap.give("embedding", &tokens);
+        let x = encode(&self.layers, weights, tokens, Board::default(), &pass.tap);
+        self.read(weights, &x, pass)
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
+    fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs {
         let mut outputs = Outputs::default();
         let x = self.norm.forward(weights, tokens);
-        if wanted.contains(Output::Policy) {
+        if pass.wanted.contains(Output::Policy) {
             let translation = &self.constants.translation;
-            let seen = match positions {
+            let seen = match pass.positions {
                 Positions::Rows(rows) => translation.seen(rows),
                 Positions::Planes(planes) => translation.seen_in_planes(&planes[0].flatten(2, 3)),
             };
             let policy = translation.policy(&self.moves(weights, &x), &seen);
             outputs.set(Output::Policy, policy.to_kind(Kind::Float));
         }
-        if wanted.contains(Output::Wdl) {
+        if pass.wanted.contains(Output::Wdl) {
             let board = x.mean_dim([1i64].as_slice(), false, None::<Kind>);
             let board = self.board_norm.forward(weights, &board);
             let hidden = self.value_hidden.forward(weights, &board).relu();

@@ -189,10 +189,12 @@ impl Dense {
 
     /// Returns a layer with a bias and gain 1 that is applied to the board as a whole.
     pub fn per_board(input: i64, output: i64) -> Dense {
-        Dense {
-            rows: 1,
-            ..Dense::per_token(input, output)
-        }
+        Dense::per_token(input, output).with_rows(1)
+    }
+
+    /// Returns a layer that is counted as applied to this many rows per position.
+    pub fn with_rows(self, rows: i64) -> Dense {
+        Dense { rows, ..self }
     }
 
     pub fn without_bias(self) -> Dense {

@@ -131,7 +131,7 @@ mod tests {
     };
     use crate::network::maia3::Maia3Config;
     use crate::network::{
-        About, Activation, Chessformer, Evaluator, Lc0, Maia3, Network, Output, OutputSet,
+        About, Activation, Chessformer, Evaluator, Lc0, Maia3, Network, Output, OutputSet, Pass,
         Positions, Weights,
     };
     use crate::torch::ExportPrecision;
@@ -248,12 +248,13 @@ mod tests {
                 2 => rows.narrow(1, 0, BOARDS as i64 + 2),
                 _ => rows,
             };
-            let (rows, all) = (Positions::Rows(&rows), OutputSet::all());
-            let closed = architecture.forward(&weights, rows, all, &Tap::default());
+            let pass = Pass::new(Positions::Rows(&rows), OutputSet::all());
+            let closed = architecture.forward(&weights, &pass);
             let taps = Taps::default();
-            let open = architecture.forward(&weights, rows, all, &Tap::into(&taps));
+            let tap = Tap::into(&taps);
+            let open = architecture.forward(&weights, &Pass { tap, ..pass });
             let inside = taps.into_tensors();
-            let read = architecture.read(&weights, &inside["encoder.1"], rows, all);
+            let read = architecture.read(&weights, &inside["encoder.1"], &pass);
             for output in Output::ALL.into_iter().filter(|&it| architecture.has(it)) {
                 let expected = closed.get(output).unwrap();
                 for found in [&open, &read] {
@@ -294,21 +295,25 @@ mod tests {
             });
             let biased = Weights::new(tensors.collect());
             let rows = rows();
-            let (positions, all) = (Positions::Rows(&rows), OutputSet::all());
+            fn pass<'a>(rows: &'a Tensor, tap: Tap<'a>) -> Pass<'a> {
+                Pass {
+                    tap,
+                    ..Pass::new(Positions::Rows(rows), OutputSet::all())
+                }
+            }
             let name = "encoder.0.feed_forward.output".to_owned();
             let output = |weights: &Weights| {
                 let taps = Taps::default();
-                architecture.forward(weights, positions, all, &Tap::into(&taps));
+                architecture.forward(weights, &pass(&rows, Tap::into(&taps)));
                 taps.into_tensors().remove(&name).unwrap()
             };
             let addition = Addition {
                 tensor: output(&biased) - output(&weights),
                 name: name.clone(),
             };
-            let tap = Tap::adding(&addition);
-            let found = architecture.forward(&weights, positions, all, &tap);
-            let expected = architecture.forward(&biased, positions, all, &Tap::default());
-            let whole = architecture.forward(&weights, positions, all, &Tap::default());
+            let found = architecture.forward(&weights, &pass(&rows, Tap::adding(&addition)));
+            let expected = architecture.forward(&biased, &pass(&rows, Tap::default()));
+            let whole = architecture.forward(&weights, &pass(&rows, Tap::default()));
             assert!(off(found.policy(), expected.policy()) < 1e-4);
             assert!(off(found.policy(), whole.policy()) > 1e-3);
         }

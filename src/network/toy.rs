@@ -4,7 +4,7 @@
 //! are weighted sums of the square's planes.
 
 use super::architecture::{
-    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+    Architecture, Evaluator, Interface, NotAnEvaluator, Pass, Positions, Structure,
 };
 use super::bitboards;
 use super::config::ArchitectureConfig;
@@ -12,11 +12,10 @@ use super::config::toy::ToyConfig;
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::layers::Linear;
-use super::outputs::{Output, OutputSet, Outputs};
+use super::outputs::{Output, Outputs};
 use super::parameters::{Builder, Dense, Weights};
 use super::planes::{READ, planes};
 use super::size::Part;
-use super::taps::Tap;
 use crate::encode::{InputFormat, SCALARS};
 use tch::{Device, Kind, Tensor};
 
@@ -83,14 +82,8 @@ impl Evaluator for Toy {
         matches!(output, Output::Policy | Output::Wdl)
     }
 
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        _tap: &Tap,
-    ) -> Outputs {
-        let planes = match positions {
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs {
+        let planes = match pass.positions {
             Positions::Rows(rows) => {
                 let format = InputFormat::Classical.number();
                 planes(rows, &self.shifts, format, &weights.tensors()[0])
@@ -98,16 +91,10 @@ impl Evaluator for Toy {
             Positions::Planes(given) => given[0].flatten(2, 3).transpose(1, 2),
         };
         let tokens = self.squares.forward(weights, &planes);
-        self.read(weights, &tokens, positions, wanted)
+        self.read(weights, &tokens, pass)
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        _positions: Positions,
-        _wanted: OutputSet,
-    ) -> Outputs {
+    fn read(&self, weights: &Weights, tokens: &Tensor, _pass: &Pass) -> Outputs {
         let board = tokens.relu().flatten(1, 2);
         let mut outputs = Outputs::default();
         for (output, layer) in [(Output::Policy, &self.policy), (Output::Wdl, &self.wdl)] {

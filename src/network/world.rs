@@ -25,7 +25,7 @@ pub use grow::grow;
 pub use heads::RuleLogits;
 pub use past::Past;
 
-use super::architecture::{Architecture, Evaluator, Interface, Positions, Structure};
+use super::architecture::{Architecture, Evaluator, Interface, Pass, Positions, Structure};
 use super::chessformer::Chessformer;
 use super::config::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
@@ -200,24 +200,12 @@ impl Evaluator for World {
         self.encoder.has(output)
     }
 
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs {
-        self.encoder.forward(weights, positions, wanted, tap)
+    fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs {
+        self.encoder.forward(weights, pass)
     }
 
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
-        self.encoder.read(weights, tokens, positions, wanted)
+    fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs {
+        self.encoder.read(weights, tokens, pass)
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {

@@ -125,11 +125,7 @@ impl Settings {
         let rating = self.opponent.split_whitespace().nth(1);
         let rating = rating.and_then(|rating| rating.parse().ok());
         let opponent = rating.unwrap_or(self.opponent_elo);
-        let (white, black) = color.fold_wb((self.self_elo, opponent), (opponent, self.self_elo));
-        Ratings {
-            white: Some(white),
-            black: Some(black),
-        }
+        Ratings::of(color, self.self_elo, opponent)
     }
 
     /// Returns the memory of the tree and the evaluation cache together, in MiB.

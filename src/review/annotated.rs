@@ -24,11 +24,8 @@ pub fn annotated_pgn(source: &Source, report: &Report) -> String {
         format!("Tessera, {}", report.network),
     );
     let game = AnnotatedGame {
-        game: source.game.clone(),
-        judged: Vec::new(),
-        result: source.result,
-        comment: None,
         tags: [annotator].into_iter().chain(tags).chain(opening).collect(),
+        ..AnnotatedGame::new(source.game.clone(), Vec::new(), source.result)
     };
     let result = source.result_text();
     let mut text = game.header(result);

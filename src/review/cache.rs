@@ -7,12 +7,10 @@ use crate::{atomic_file, bounded, version};
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shakmaty::EnPassantMode;
-use shakmaty::fen::Fen;
 use std::io;
 use std::path::PathBuf;
 
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 
 /// Maximum size in bytes of a cache file that is read.
 const LARGEST: u64 = 64 << 20;
@@ -70,7 +68,7 @@ impl Cache {
 
     fn file(&self, game: &Game) -> Option<PathBuf> {
         let mut digest = Sha256::new();
-        let start = Fen::from_position(&game.plies()[0].position, EnPassantMode::Legal);
+        let start = fen(&game.plies()[0].position);
         digest.update(format!(
             "{}\n{}\n{start}",
             version::version(),
@@ -79,12 +77,11 @@ impl Cache {
         for mv in game.plies().iter().filter_map(|ply| ply.played) {
             digest.update(format!("\n{}", game.format_move(mv)));
         }
-        let name: String = digest
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Some(self.folder.as_ref()?.join(format!("{name}.json")))
+        Some(
+            self.folder
+                .as_ref()?
+                .join(format!("{:x}.json", digest.finalize())),
+        )
     }
 
     /// Returns the cached evaluations of a game, or an empty analysis if the file is missing or

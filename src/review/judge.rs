@@ -12,10 +12,9 @@ use super::report::{
     GameReport, LineMove, LineReport, MoveReport, PlyReport, Report, Side, SideReport, StartReport,
 };
 use super::source::Source;
-use crate::chess::{Ending, Game};
+use crate::chess::{Ending, Game, fen};
 use crate::openings::named_opening;
-use shakmaty::fen::Fen;
-use shakmaty::{Chess, Color, EnPassantMode, Move, Position};
+use shakmaty::{Chess, Color, Move, Position};
 
 /// The rating to which words refer if none is known.
 const USUAL_RATING: u16 = 1500;
@@ -396,10 +395,6 @@ impl Judged {
             mate: mate_event(before, after),
         }
     }
-}
-
-fn fen(position: &Chess) -> String {
-    Fen::from_position(position, EnPassantMode::Legal).to_string()
 }
 
 /// Formats a move's number, as in `12.` or `12...`

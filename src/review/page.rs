@@ -5,7 +5,6 @@ use super::report::Report;
 use super::summary::Summary;
 use crate::page::Page;
 use serde_json::json;
-use std::path::Path;
 
 const PIECES: &str = include_str!("../explain/pieces.svg");
 const BOARD: &str = include_str!("../explain/board.css");
@@ -48,14 +47,6 @@ pub fn summary_page(summary: &Summary) -> String {
         script: include_str!("page/summary.js"),
     };
     page.render(&json!(summary))
-}
-
-/// Writes a page or another file to `path` atomically.
-///
-/// # Errors
-/// The system's error.
-pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
-    crate::page::write(path, content)
 }
 
 #[cfg(test)]

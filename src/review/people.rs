@@ -38,10 +38,7 @@ pub fn shares(
 ) -> Result<Vec<Curve>, BackendError> {
     let at = |rating: u16| {
         let mut game = game.clone();
-        game.set_ratings(Ratings {
-            white: Some(rating),
-            black: Some(rating),
-        });
+        game.set_ratings(Ratings::both(rating));
         game
     };
     let games = RATINGS.map(at);

@@ -8,7 +8,7 @@
 
 use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 use super::tree::header::Outcome;
-use crate::chess::{Checks, Ending, Game};
+use crate::chess::{Checks, Ending, Game, after};
 use crate::play::Limits;
 use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{Chess, Color, Move, Position};
@@ -222,8 +222,7 @@ impl MateSearch {
             return Vec::new();
         }
         let proof = |mv: Move| {
-            let mut after = self.position.clone();
-            after.play_unchecked(mv);
+            let after = after(&self.position, mv);
             let outcome = match bare_king::known(&after)? {
                 Known::Mated(_) => Outcome::Loss,
                 Known::Mates(_) => Outcome::Win,
@@ -427,8 +426,7 @@ fn lost(
             nodes: goal.nodes.min(last.saturating_sub(prover.nodes())),
             ..*goal
         };
-        let mut after = position.clone();
-        after.play_unchecked(mv);
+        let after = after(position, mv);
         prover.known(&after, goal)?.mate()?;
         let mut line = vec![mv];
         let mate = prover.line(&after, &affordable(prover))?;

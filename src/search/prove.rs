@@ -24,7 +24,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::chess::{CLAIMABLE_RULE50, key_of};
+use crate::chess::{CLAIMABLE_RULE50, after, key_of};
 use children::{Child, judge};
 use shakmaty::{Chess, Color, Move, Position};
 use table::Table;
@@ -319,8 +319,7 @@ impl Prover {
                     dn: thresholds.dn.min(beyond),
                 },
             };
-            let mut after = position.clone();
-            after.play_unchecked(child.mv);
+            let after = after(position, child.mv);
             let found = self.node(context, &after, child.key, thresholds);
             self.children[first + best].numbers = found;
         };

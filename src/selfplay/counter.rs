@@ -1,8 +1,7 @@
 //! Counts evaluations.
 
 use crate::backend::{
-    Backend, BackendError, Batch, Evaluations, Imagination, Imagined, PredictedFuture, Properties,
-    Scene,
+    Backend, BackendError, Batch, Evaluations, Imagination, Imagined, Properties, Scene,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -27,19 +26,9 @@ impl Backend for EvaluationCounter {
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-        self.evaluations.fetch_add(batch.len() as u64, Relaxed);
-        self.inner.evaluate(batch, out)
-    }
-
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        let evaluations = batch.len() * steps.max(1);
+        let evaluations = batch.len() * batch.steps.unwrap_or(1).max(1);
         self.evaluations.fetch_add(evaluations as u64, Relaxed);
-        self.inner.evaluate_with_futures(batch, steps, out)
+        self.inner.evaluate(batch, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

@@ -5,7 +5,7 @@ use super::position::{Evaluation, judged, result_of, searched};
 use super::{Event, Foresight, SelfPlay, SelfPlayError};
 use crate::adjudication::{known, result};
 use crate::backend::Backend;
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use crate::data::Legal;
 use crate::data::pgn::{AnnotatedGame, IDENTITY};
 use crate::data::record::{Node, Record, SearchResult};
@@ -16,8 +16,7 @@ use crate::openings::generator;
 use crate::play::{Control, Limits};
 use crate::search::{Parameters, Search};
 use rand::Rng;
-use shakmaty::fen::Fen;
-use shakmaty::{Color, EnPassantMode, Position};
+use shakmaty::{Color, Position};
 use std::sync::Arc;
 
 /// The tag for the side that would have resigned in a game played without resignation.
@@ -105,7 +104,7 @@ impl Played {
                 });
             }
         }
-        let fen = || Fen::from_position(&plies[0].position, EnPassantMode::Legal).to_string();
+        let fen = || fen(&plies[0].position);
         Record {
             fen: (!game.from_initial_position()).then(fen),
             result: self.ending.result,
@@ -238,13 +237,7 @@ impl<'a> GamePlayer<'a> {
                 is_adjudicated: termination != Termination::Rules,
                 is_cut_off: termination == Termination::Length,
             },
-            annotated: AnnotatedGame {
-                game,
-                judged: annotated,
-                result: Some(result),
-                comment: None,
-                tags: Vec::new(),
-            },
+            annotated: AnnotatedGame::new(game, annotated, Some(result)),
             termination,
             might_resign: given_up.filter(|_| plays_on),
         }))

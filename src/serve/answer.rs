@@ -1,9 +1,9 @@
 //! Responses. All values are for the side to move in the requested position; each response states
 //! which side that is.
 
-use super::position::fen;
-use crate::chess::{Ending, Game};
-use crate::play::{self, Choice, MoveStatistics, Report};
+use super::players::Answer;
+use crate::chess::{Ending, Game, after, fen};
+use crate::play::{self, MoveStatistics, Report};
 use crate::uci::centipawns;
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus, Suffix};
@@ -35,8 +35,7 @@ impl PlayedMove {
     /// Returns one of a position's legal moves in both notations. All legal moves are known, so
     /// only checking moves have to be played.
     pub(super) fn among(game: &Game, legal: &MoveList, mv: Move) -> PlayedMove {
-        let mut after = game.position().clone();
-        after.play_unchecked(mv);
+        let after = after(game.position(), mv);
         let suffix = match after.is_check() {
             false => None,
             true if after.legal_moves().is_empty() => Some(Suffix::Checkmate),
@@ -154,7 +153,7 @@ pub(super) struct Asked {
 impl Asked {
     pub(super) fn of(game: &Game) -> Asked {
         Asked {
-            fen: fen(game),
+            fen: fen(game.position()),
             turn: match game.position().turn() {
                 Color::White => "white",
                 Color::Black => "black",
@@ -259,7 +258,7 @@ pub(super) struct MoveAnswer {
 }
 
 impl MoveAnswer {
-    pub(super) fn of(choice: &Choice, game: &Game, notes: Vec<String>) -> MoveAnswer {
+    pub(super) fn of(Answer { choice, notes }: Answer, game: &Game) -> MoveAnswer {
         let position = game.position();
         let after = choice
             .best

@@ -1,9 +1,9 @@
 //! The web page, its built-in board, and the API documentation. None of them load anything from
 //! other sites.
 
-use super::position::fen;
 use super::problem::Problem;
 use super::state::State;
+use crate::chess::fen;
 use crate::openings::named_openings;
 use crate::review::{PARTS_MODULE, PARTS_STYLE};
 use axum::Router;
@@ -61,7 +61,7 @@ pub(super) fn has_board() -> bool {
 /// browser can read.
 static OPENINGS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let named = named_openings().into_iter().map(|(opening, game)| {
-        let fields = fen(&game);
+        let fields = fen(game.position());
         let fields: Vec<&str> = fields.split(' ').take(4).collect();
         (
             fields.join(" "),

@@ -88,6 +88,30 @@ impl Places {
     }
 }
 
+/// Runs `work` on a separate thread once it has this slot and as long as someone listens to its
+/// messages. If it fails, the problem is the last message.
+pub(super) fn run_in_turn<T: Send + 'static>(
+    place: impl Future<Output = Result<OwnedSemaphorePermit, Problem>> + Send + 'static,
+    messages: mpsc::Sender<T>,
+    failed: fn(Problem) -> T,
+    work: impl FnOnce(&mpsc::Sender<T>) -> Result<(), Problem> + Send + 'static,
+) {
+    tokio::spawn(async move {
+        let place = tokio::select! {
+            place = place => place,
+            () = messages.closed() => return,
+        };
+        let last_word = messages.clone();
+        let worked = tokio::task::spawn_blocking(move || {
+            let _place = place?;
+            work(&messages)
+        });
+        if let Err(problem) = worked.await.unwrap_or_else(|_| Err(Problem::mistake())) {
+            let _ = last_word.send(failed(problem)).await;
+        }
+    });
+}
+
 /// A player's progress reports, and its result.
 pub(super) enum Event {
     Report(Report),
@@ -238,9 +262,7 @@ impl Players {
                 seat.player.reset();
                 let message = panics::message(panic.as_ref());
                 tracing::error!("a player panicked: {message}");
-                Err(Problem::internal(
-                    "a mistake in the program; please report it",
-                ))
+                Err(Problem::mistake())
             }
         };
         seat.used = Instant::now();

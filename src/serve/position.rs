@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use crate::chess::Game;
-use shakmaty::{CastlingMode, EnPassantMode, fen::Fen};
+use shakmaty::CastlingMode;
 
 /// A position in a request.
 #[derive(Clone, Copy)]
@@ -35,9 +35,4 @@ impl Written<'_> {
         }
         Ok(game)
     }
-}
-
-/// Returns the FEN of the game's last position.
-pub(super) fn fen(game: &Game) -> String {
-    Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }

@@ -27,13 +27,27 @@ pub(super) struct Problem {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
+/// Returns the type of the problems with this status, as a reference and in words.
+fn kind_of(status: StatusCode) -> (&'static str, &'static str) {
+    match status {
+        StatusCode::BAD_REQUEST => ("/problems/bad-request", "Invalid request"),
+        StatusCode::MISDIRECTED_REQUEST => ("/problems/misdirected", "Wrong host"),
+        StatusCode::FORBIDDEN => ("/problems/cross-site", "Cross-site request"),
+        StatusCode::PAYLOAD_TOO_LARGE => ("/problems/too-large", "The body is too large"),
+        StatusCode::REQUEST_TIMEOUT => ("/problems/too-slow", "The body arrives too slowly"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ("/problems/no-json", "The body is not JSON"),
+        StatusCode::NOT_FOUND => ("/problems/not-found", "Not found"),
+        StatusCode::METHOD_NOT_ALLOWED => ("/problems/wrong-method", "Method not allowed"),
+        StatusCode::UNAUTHORIZED => ("/problems/unauthorised", "Token required"),
+        StatusCode::TOO_MANY_REQUESTS => ("/problems/too-many-requests", "Too many requests"),
+        StatusCode::SERVICE_UNAVAILABLE => ("/problems/unavailable", "Temporarily unavailable"),
+        _ => ("/problems/internal", "Internal error"),
+    }
+}
+
 impl Problem {
-    fn new(
-        status: StatusCode,
-        kind: &'static str,
-        title: &'static str,
-        detail: impl Into<String>,
-    ) -> Problem {
+    fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        let (kind, title) = kind_of(status);
         Problem {
             kind,
             title,
@@ -49,137 +63,84 @@ impl Problem {
         let field = field.into();
         Problem {
             field: Some(field).filter(|field| !field.is_empty() && field != "."),
-            ..Problem::new(
-                StatusCode::BAD_REQUEST,
-                "/problems/bad-request",
-                "Invalid request",
-                detail,
-            )
+            ..Problem::new(StatusCode::BAD_REQUEST, detail)
         }
     }
 
     /// Returns the problem for a request that does not name its host.
     pub(super) fn wrong_host() -> Problem {
-        Problem::field(
-            "",
-            "send one header `Host` with the name and port of this server",
-        )
+        let detail = "send one header `Host` with the name and port of this server";
+        Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// Returns the problem for a request for another host.
     pub(super) fn misdirected(host: &str) -> Problem {
-        Problem::new(
-            StatusCode::MISDIRECTED_REQUEST,
-            "/problems/misdirected",
-            "Wrong host",
-            format!(
-                "this server does not answer for `{host}`; if it should, start it with `--host {host}`"
-            ),
-        )
+        let detail = format!(
+            "this server does not answer for `{host}`; if it should, start it with `--host {host}`"
+        );
+        Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)
     }
 
     /// Returns the problem for a request from another site's page.
     pub(super) fn cross_site() -> Problem {
-        Problem::new(
-            StatusCode::FORBIDDEN,
-            "/problems/cross-site",
-            "Cross-site request",
-            "a page of another site may send requests only if the server was started with `--origin` \
-             and that site's origin",
-        )
+        let detail = "a page of another site may send requests only if the server was started with `--origin` \
+             and that site's origin";
+        Problem::new(StatusCode::FORBIDDEN, detail)
     }
 
     /// Returns the problem for a body that is framed incorrectly or ends too early.
     pub(super) fn broken() -> Problem {
-        Problem::field(
-            "",
-            "the body is cut off, or its chunks are not framed as HTTP requires",
-        )
+        let detail = "the body is cut off, or its chunks are not framed as HTTP requires";
+        Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
     pub(super) fn too_large(limit: usize) -> Problem {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "/problems/too-large",
-            "The body is too large",
-            format!("a body may have at most {limit} bytes"),
-        )
+        let detail = format!("a body may have at most {limit} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
     pub(super) fn too_slow() -> Problem {
-        Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "/problems/too-slow",
-            "The body arrives too slowly",
-            "send the whole body at once",
-        )
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "send the whole body at once")
     }
 
     pub(super) fn no_json() -> Problem {
-        Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "/problems/no-json",
-            "The body is not JSON",
-            "send the header `Content-Type: application/json`",
-        )
+        let detail = "send the header `Content-Type: application/json`";
+        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
 
     pub(super) fn not_found() -> Problem {
-        Problem::new(
-            StatusCode::NOT_FOUND,
-            "/problems/not-found",
-            "Not found",
-            "/openapi.json lists the endpoints",
-        )
+        Problem::new(StatusCode::NOT_FOUND, "/openapi.json lists the endpoints")
     }
 
     pub(super) fn wrong_method() -> Problem {
         Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            "/problems/wrong-method",
-            "Method not allowed",
             "/openapi.json lists the methods of each endpoint",
         )
     }
 
     pub(super) fn unauthorised() -> Problem {
-        let problem = Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "/problems/unauthorised",
-            "Token required",
-            "send the header `Authorization: Bearer TOKEN` with a token of this server",
-        );
-        problem.with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+        let detail = "send the header `Authorization: Bearer TOKEN` with a token of this server";
+        let bearer = HeaderValue::from_static("Bearer");
+        Problem::new(StatusCode::UNAUTHORIZED, detail).with(header::WWW_AUTHENTICATE, bearer)
     }
 
     pub(super) fn too_many(detail: impl Into<String>, wait: Duration) -> Problem {
-        let problem = Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "/problems/too-many-requests",
-            "Too many requests",
-            detail,
-        );
-        problem.after(wait)
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).after(wait)
     }
 
     pub(super) fn unavailable(detail: impl Into<String>) -> Problem {
-        let problem = Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "/problems/unavailable",
-            "Temporarily unavailable",
-            detail,
-        );
-        problem.after(Duration::from_secs(1))
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).after(Duration::from_secs(1))
     }
 
-    /// Returns the problem for a bug in the program or a failing device.
+    /// Returns the problem for a failing device.
     pub(super) fn internal(detail: impl Into<String>) -> Problem {
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "/problems/internal",
-            "Internal error",
-            detail,
-        )
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    }
+
+    /// Returns the problem for a bug in the program.
+    pub(super) fn mistake() -> Problem {
+        Problem::internal("a mistake in the program; please report it")
     }
 
     pub(super) fn detail(&self) -> &str {

@@ -9,43 +9,11 @@ pub(super) use review::Reviewing;
 use super::config::Config;
 use super::json::parse;
 use crate::agent::AgentKind;
+use crate::generate::GameResult;
 use crate::review::report::Side;
 use serde::Deserialize;
-use shakmaty::{Color, KnownOutcome};
 #[cfg(test)]
 use utoipa::ToSchema;
-
-/// The agent that chooses the move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(ToSchema))]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Agent {
-    /// A search by the network.
-    Mcts,
-    /// The move with the highest policy.
-    Policy,
-    /// The network candidate with the highest value, one ply ahead.
-    Value,
-    /// A move as people of a rating play it.
-    Human,
-    /// The move that a network picks from an imagined continuation.
-    Diffusion,
-    /// A search in the imagination of a network that has learned the rules.
-    World,
-}
-
-impl From<Agent> for AgentKind {
-    fn from(agent: Agent) -> AgentKind {
-        match agent {
-            Agent::Mcts => AgentKind::Mcts,
-            Agent::Policy => AgentKind::Policy,
-            Agent::Value => AgentKind::Value,
-            Agent::Human => AgentKind::Human,
-            Agent::Diffusion => AgentKind::Diffusion,
-            Agent::World => AgentKind::World,
-        }
-    }
-}
 
 /// Limits of the search. Without any, the server's default time applies.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -91,7 +59,7 @@ pub(super) struct MoveRequest {
     /// legal only in Chess960.
     chess960: Option<bool>,
     /// The agent that chooses the move; by default the server's default agent.
-    agent: Option<Agent>,
+    agent: Option<AgentKind>,
     /// The network to use, by its name in `/v1/agents`; by default the agent's own.
     network: Option<String>,
     /// The rating to play at, for the agent `human`.
@@ -118,7 +86,7 @@ pub(super) struct AnalyseRequest {
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
     /// The agent that analyses; by default `mcts`.
-    agent: Option<Agent>,
+    agent: Option<AgentKind>,
     /// The network to use, by its name in `/v1/agents`; by default the agent's own.
     network: Option<String>,
     /// The rating whose moves the agent `human` predicts.
@@ -193,29 +161,6 @@ pub(super) struct GenerateRequest {
     raw: Option<bool>,
     /// The sampling seed; 0 chooses a new one each time.
     seed: Option<u64>,
-}
-
-/// A result in PGN notation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(ToSchema))]
-pub(super) enum GameResult {
-    #[serde(rename = "1-0")]
-    White,
-    #[serde(rename = "1/2-1/2")]
-    Draw,
-    #[serde(rename = "0-1")]
-    Black,
-}
-
-impl GameResult {
-    pub(super) fn outcome(self) -> KnownOutcome {
-        let winner = match self {
-            GameResult::White => Color::White,
-            GameResult::Black => Color::Black,
-            GameResult::Draw => return KnownOutcome::Draw,
-        };
-        KnownOutcome::Decisive { winner }
-    }
 }
 
 /// A position to explain.

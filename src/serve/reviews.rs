@@ -7,7 +7,7 @@ use super::players::{Places, backend_problem};
 use super::problem::Problem;
 use super::request::Reviewing;
 use crate::backend::BackendError;
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use crate::error_report::one_line;
 use crate::play::{AgentError, Control};
 use crate::review::curve::Evaluation;
@@ -18,8 +18,7 @@ use crate::review::{
 };
 use parking_lot::Mutex;
 use serde::Serialize;
-use shakmaty::fen::Fen;
-use shakmaty::{CastlingMode, Color, EnPassantMode, Move, Position};
+use shakmaty::{CastlingMode, Color, Move, Position};
 use std::collections::VecDeque;
 use std::sync::Arc;
 #[cfg(test)]
@@ -282,7 +281,7 @@ fn name(network: &Loaded) -> String {
 fn key(source: &Source, network: &str, nodes: u64) -> Key {
     let start = &source.game.plies()[0].position;
     Key {
-        start: Fen::from_position(start, EnPassantMode::Legal).to_string(),
+        start: fen(start),
         mode: source.game.mode(),
         moves: source.moves(),
         network: network.to_owned(),

@@ -81,5 +81,5 @@ fn cors(origins: &[Origin]) -> CorsLayer {
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let message = crate::panics::message(panic.as_ref());
     tracing::error!("a request panicked: {message}");
-    Problem::internal("a mistake in the program; please report it").into_response()
+    Problem::mistake().into_response()
 }

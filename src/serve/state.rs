@@ -1,13 +1,14 @@
 //! State shared by all handlers.
 
-use super::access::Access;
+use super::access::{Access, Client};
 use super::backends::Backends;
 use super::config::Config;
 use super::hosts::Hosts;
 use super::metrics::Metrics;
 use super::networks::Networks;
-use super::players::{Places, Players};
+use super::players::{Answer, Event, Places, Players};
 use super::problem::Problem;
+use super::request::Question;
 use super::reviews::Reviews;
 use crate::network::backends::LoadError;
 use crate::play::Control;
@@ -83,6 +84,28 @@ impl State {
             return Err(Problem::unavailable("the server is shutting down"));
         }
         self.networks().map(|_| ())
+    }
+
+    /// Returns a player's answer, without its reports. If the client leaves, the player stops.
+    pub(super) async fn answer(
+        &self,
+        client: Client,
+        question: Question,
+    ) -> Result<Answer, Problem> {
+        let (control, _stop) = self.control();
+        let mut events = self.players.ask(client, question, control)?;
+        while let Some(event) = events.recv().await {
+            if let Event::Answer(answer) = event {
+                return answer.inspect(|answer| self.count(answer));
+            }
+        }
+        Err(Problem::internal("the player has stopped"))
+    }
+
+    /// Counts the nodes of an answer.
+    pub(super) fn count(&self, answer: &Answer) {
+        let nodes = answer.choice.report.new_nodes;
+        self.metrics.nodes.inc_by(nodes);
     }
 
     /// Returns a control for a search, and a guard that stops the search when dropped.

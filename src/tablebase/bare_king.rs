@@ -6,7 +6,7 @@
 //! positions in which the strong side can reach a solved position or every move of the bare king
 //! does.
 
-use crate::chess::CLAIMABLE_RULE50;
+use crate::chess::{CLAIMABLE_RULE50, after};
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
 use std::sync::LazyLock;
 
@@ -61,8 +61,7 @@ pub fn line(position: &Chess) -> Option<Vec<Move>> {
             return None;
         }
         let (mv, after) = position.legal_moves().into_iter().find_map(|mv| {
-            let mut after = position.clone();
-            after.play_unchecked(mv);
+            let after = after(&position, mv);
             let nearer = match known(&after)? {
                 Known::Mates(left) | Known::Mated(left) => left + 1 == plies,
                 Known::Draw => false,
@@ -376,11 +375,6 @@ mod tests {
     /// Derives a position's outcome from the table's outcomes after each legal move, as generated
     /// by shakmaty.
     fn follows(position: &Chess) -> Known {
-        let after = |mv| {
-            let mut after = position.clone();
-            after.play_unchecked(mv);
-            after
-        };
         let moves = position.legal_moves();
         if moves.is_empty() {
             return match position.is_check() {
@@ -390,7 +384,7 @@ mod tests {
         }
         let results = moves
             .into_iter()
-            .map(|mv| known(&after(mv)).unwrap_or(Known::Draw));
+            .map(|mv| known(&after(position, mv)).unwrap_or(Known::Draw));
         // Prefer the shortest mate, then a draw, then the longest way to be mated.
         let rank = |known: &Known| match *known {
             Known::Mated(plies) => 1000 - i32::from(plies),

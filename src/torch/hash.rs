@@ -1,7 +1,8 @@
 //! Computes the hash that identifies a network's exported tensors.
 
+use super::numbers::bytes;
 use sha2::{Digest, Sha256};
-use tch::{Device, Kind, Tensor};
+use tch::Tensor;
 
 /// Returns the SHA-256 hash, in hexadecimal, of a network's parameters and buffers as they are
 /// stored. The tensors are sorted by name, and each contributes its name, type, shape and
@@ -22,25 +23,15 @@ pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String 
         for size in shape {
             hash.update(size.to_le_bytes());
         }
-        let bytes = tensor
-            .detach()
-            .to_device(Device::Cpu)
-            .contiguous()
-            .view([-1])
-            .view_dtype(Kind::Uint8);
-        let mut data = vec![0u8; bytes.numel()];
-        bytes.copy_data_u8(&mut data, bytes.numel());
-        hash.update(data);
+        hash.update(bytes(&tensor));
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x}", hash.finalize())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tch::{Device, Kind};
 
     #[test]
     fn the_hash_depends_on_names_types_shapes_and_data_alone() {

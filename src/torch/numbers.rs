@@ -44,6 +44,14 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     tensor.try_into().expect("f32 on the CPU")
 }
 
+/// Returns a tensor's contents in memory order.
+pub(crate) fn bytes(tensor: &Tensor) -> Vec<u8> {
+    let tensor = tensor.detach().to_device(Device::Cpu);
+    let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
+    tensor.copy_data_u8(&mut bytes, tensor.numel());
+    bytes
+}
+
 /// Runs `compute` and returns libtorch's exceptions, such as lack of memory, as errors. Without
 /// this function, tch would panic.
 pub(crate) fn caught<T>(compute: impl FnOnce() -> T) -> Result<T, TorchError> {

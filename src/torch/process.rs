@@ -86,9 +86,8 @@ pub(super) fn processor() -> String {
         .into();
     words.extend_from_slice(&prepare().cpu_features);
     words.extend(MASKS.map(|mask| format!("{mask}={:?}", std::env::var_os(mask))));
-    let hash = Sha256::digest(words.join("\n"));
-    let digits = hash[..8].iter().map(|byte| format!("{byte:02x}"));
-    format!("{name}, {}", digits.collect::<String>())
+    let hash = format!("{:x}", Sha256::digest(words.join("\n")));
+    format!("{name}, {}", &hash[..16])
 }
 
 /// The result of [`prepare`].

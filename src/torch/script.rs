@@ -243,31 +243,17 @@ unsafe extern "C" fn run(
     arguments: *const *mut RawTensor,
     outputs: *mut *mut RawTensor,
 ) -> c_int {
-    // SAFETY: `trace` passes a `Pass` that outlives the call.
-    let pass = unsafe { &*context.cast::<Pass>() };
-    let method = pass.method;
-    let called = std::panic::AssertUnwindSafe(|| {
-        let arguments = (0..method.inputs.len()).map(|index| {
-            // SAFETY: the caller passes this many live tensors, and this function owns the clone.
-            unsafe { Tensor::clone_from_ptr((*arguments.add(index)).cast()) }
-        });
-        let arguments: Vec<Tensor> = arguments.collect();
-        (method.run)(pass.weights, &arguments)
-    });
-    let Ok(tensors) = std::panic::catch_unwind(called) else {
-        return 1;
-    };
-    if tensors.len() != method.outputs.len() {
-        return 1;
+    // SAFETY: `trace` passes a `Pass` that outlives the call, a live tensor for each of the method's
+    // inputs and room for each of its outputs.
+    unsafe {
+        let Pass {
+            method, weights, ..
+        } = &*context.cast::<Pass>();
+        let (inputs, count) = (method.inputs.len(), method.outputs.len());
+        shim::answer((arguments, inputs), (outputs, count), |arguments| {
+            (method.run)(weights, arguments)
+        })
     }
-    for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is space for this many pointers. The caller takes ownership of each clone
-        // and deletes it.
-        unsafe {
-            *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
-        }
-    }
-    0
 }
 
 #[cfg(test)]

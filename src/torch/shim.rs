@@ -1,6 +1,7 @@
 //! Declarations of our C++ functions, which are defined in the `.cpp` files of this folder.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use tch::Tensor;
 // This import links the C++ code.
 use tessera_native as _;
 
@@ -251,6 +252,36 @@ unsafe extern "C" {
     pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> Failure;
     pub(super) fn tessera_cpu_name(out: *mut *mut c_char) -> Failure;
     pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> Failure;
+}
+
+/// Calls a pass, on behalf of C++, on copies of the tensors at `inputs`, and writes the `count`
+/// tensors that it returns to `outputs`; C++ then owns them. Returns 0 on success.
+///
+/// # Safety
+/// There must be `given` live tensors at `inputs`, and room for `count` pointers at `outputs`.
+pub(crate) unsafe fn answer(
+    (inputs, given): (*const *mut RawTensor, usize),
+    (outputs, count): (*mut *mut RawTensor, usize),
+    pass: impl FnOnce(&[Tensor]) -> Vec<Tensor>,
+) -> c_int {
+    let called = std::panic::AssertUnwindSafe(|| {
+        // SAFETY: guaranteed by the caller; the clones are owned here.
+        let input = |index| unsafe { Tensor::clone_from_ptr((*inputs.add(index)).cast()) };
+        pass(&(0..given).map(input).collect::<Vec<_>>())
+    });
+    let Ok(tensors) = std::panic::catch_unwind(called) else {
+        return 1;
+    };
+    if tensors.len() != count {
+        return 1;
+    }
+    for (index, mut tensor) in tensors.into_iter().enumerate() {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
+        }
+    }
+    0
 }
 
 /// Takes ownership of a string from the shim. Returns `None` for null.

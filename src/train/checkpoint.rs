@@ -11,6 +11,7 @@ use super::guard::Guard;
 use super::optimizer::Memory;
 use crate::atomic_file;
 use crate::data::loader::Cursor;
+use crate::torch::bytes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
@@ -198,13 +199,6 @@ fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
         hasher.update(&bytes(tensor));
     }
     hasher.finalize()
-}
-
-/// Returns a tensor's contents in memory order.
-fn bytes(tensor: &Tensor) -> Vec<u8> {
-    let mut bytes = vec![0u8; tensor.numel() * tensor.kind().elt_size_in_bytes()];
-    tensor.copy_data_u8(&mut bytes, tensor.numel());
-    bytes
 }
 
 #[cfg(test)]

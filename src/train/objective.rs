@@ -27,7 +27,10 @@ use serde_json::{Map, Value};
 use std::any::Any;
 use std::fmt::Debug;
 use tch::kind::Element;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Reduction, Tensor};
+
+/// The class index of whatever is not a target.
+const IGNORED: i64 = -100;
 
 /// A loss or an accuracy whose mean appears in the metrics.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,11 +143,29 @@ fn send<T: Element>(values: &[T], device: Device) -> Tensor {
     torch::send(Tensor::from_slice(values), device)
 }
 
+/// Returns the sums over the last dimension.
+fn sum(tensor: &Tensor) -> Tensor {
+    tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
+}
+
+/// Returns the cross-entropy of each target class; 0 where it is [`IGNORED`].
+fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
+    let classes = logits.size()[logits.dim() - 1];
+    let (flat, class_of) = (logits.reshape([-1, classes]), class.reshape([-1]));
+    flat.cross_entropy_loss::<Tensor>(&class_of, None, Reduction::None, IGNORED, 0.0)
+        .view_as(class)
+}
+
+/// Returns 1 where the likeliest class is the target, else 0.
+fn hits(logits: &Tensor, class: &Tensor) -> Tensor {
+    let likeliest = logits.argmax(-1, false);
+    likeliest.eq_tensor(class).to_kind(Kind::Float)
+}
+
 /// Returns the sums over all processes as a vector; `doing` describes the operation in errors.
 fn totals(sums: &Tensor, world: &World, doing: &'static str) -> Result<Vec<f32>, GroupError> {
     world.sum(sums, doing)?;
-    let sums = sums.to_device(Device::Cpu).reshape([-1]);
-    Ok(Vec::try_from(sums).expect("a vector of floats"))
+    Ok(torch::floats(sums))
 }
 
 /// A batch of samples that can be split into micro-batches.

@@ -11,7 +11,6 @@ use super::metrics::Metrics;
 use crate::atomic_file;
 use serde_json::{Map, Value};
 use std::fs::{File, TryLockError};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Name of the file that contains the configuration of a run's last session.
@@ -146,7 +145,5 @@ fn write_config(folder: &Path, config: &TrainConfig) -> std::io::Result<()> {
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(());
     }
-    let mut file = atomic_file::unfinished(&path)?;
-    file.write_all(text.as_bytes())?;
-    atomic_file::persist(file, &path)
+    atomic_file::write(&path, text)
 }

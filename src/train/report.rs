@@ -1,7 +1,8 @@
 //! Creates a self-contained HTML page that compares runs.
 
 use super::history::History;
-use crate::page::{self, Page};
+use crate::atomic_file;
+use crate::page::Page;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -41,12 +42,13 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
 /// # Errors
 /// The system's error if the page cannot be written.
 pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::Result<()> {
-    page::write(path, report(runs, data))
+    atomic_file::write(path, report(runs, data))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page;
 
     #[test]
     fn the_page_holds_the_runs_and_asks_for_nothing_else() {

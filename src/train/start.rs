@@ -3,13 +3,14 @@
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
 use crate::backend::{CodePolicy, shipped};
-use crate::network::chessformer::{GrowError, grow};
+use crate::network::chessformer::grow;
 use crate::network::gpt::GptConfig;
 use crate::network::{
-    self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
-    Weights, WeightsError, World, world,
+    self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, Parameter, Weights,
+    World, world,
 };
 use std::any::Any;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};
 
@@ -24,13 +25,13 @@ pub enum StartError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not a network.
+    /// The file is not a network, or cannot be grown to the run's architecture.
     #[error("cannot start from {path}: {source}")]
-    Network {
-        /// The file.
+    Unusable {
+        /// The file or folder.
         path: PathBuf,
         /// The network's problem.
-        source: OpenError,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The network has a different architecture, and its family does not support growing.
     #[error(
@@ -43,28 +44,23 @@ pub enum StartError {
         /// The network's family.
         family: &'static str,
     },
-    /// The tensors do not match the architecture.
-    #[error("cannot start from {path}: {source}")]
-    Weights {
-        /// The network to start from.
-        path: PathBuf,
-        /// The mismatch.
-        source: WeightsError,
-    },
     /// The checkpoint cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// The checkpoint's configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The network cannot be grown to the run's architecture.
-    #[error("cannot start from {path}: {source}")]
-    Grow {
-        /// The file or folder.
-        path: PathBuf,
-        /// The mismatch.
-        source: GrowError,
-    },
+}
+
+impl StartError {
+    fn unusable<E: Into<Box<dyn Error + Send + Sync>>>(
+        path: &Path,
+    ) -> impl FnOnce(E) -> StartError + '_ {
+        move |source| StartError::Unusable {
+            path: path.to_owned(),
+            source: source.into(),
+        }
+    }
 }
 
 /// The initial weights of a run.
@@ -121,7 +117,6 @@ fn take_over(
     fresh: &Tensor,
     path: &Path,
 ) -> Result<Tensor, StartError> {
-    let path = path.to_owned();
     let parameters = model.parameters();
     match (trained.config, model.config()) {
         (
@@ -130,7 +125,7 @@ fn take_over(
         ) => {
             let fresh = Weights::from_flat(fresh, parameters);
             grow(&from, &trained.tensors, &to, &fresh, parameters)
-                .map_err(|source| StartError::Grow { path, source })
+                .map_err(StartError::unusable(path))
         }
         // A future denoiser can be grown from a Chessformer.
         (
@@ -143,7 +138,7 @@ fn take_over(
             let count = parameters.iter().map(Parameter::count).sum();
             let own = Weights::from_flat(&fresh.narrow(0, 0, count), parameters);
             let trunk = grow(&from, &trained.tensors, &to.trunk, &own, parameters)
-                .map_err(|source| StartError::Grow { path, source })?;
+                .map_err(StartError::unusable(path))?;
             let rest = fresh.narrow(0, count, fresh.size()[0] - count);
             Ok(Tensor::cat(&[trunk, rest], 0))
         }
@@ -151,8 +146,7 @@ fn take_over(
             let fresh = Weights::from_flat(fresh, parameters);
             let model: &dyn Any = model;
             let to = model.downcast_ref::<World>().expect("of this family");
-            world::grow(&from, &trained.tensors, to, &fresh)
-                .map_err(|source| StartError::Grow { path, source })
+            world::grow(&from, &trained.tensors, to, &fresh).map_err(StartError::unusable(path))
         }
         // A board head may be added to a GPT between runs.
         (ArchitectureConfig::Gpt { model: from }, ArchitectureConfig::Gpt { model: to })
@@ -169,7 +163,7 @@ fn take_over(
         }
         (from, to) if from == to => flat(parameters, trained.tensors, path),
         (from, _) => Err(StartError::Foreign {
-            path,
+            path: path.to_owned(),
             family: from.family(),
         }),
     }
@@ -180,10 +174,9 @@ fn take_over(
 fn flat(
     parameters: &[Parameter],
     tensors: impl IntoIterator<Item = (String, Tensor)>,
-    path: PathBuf,
+    path: &Path,
 ) -> Result<Tensor, StartError> {
-    let weights = Weights::take(parameters, tensors);
-    let weights = weights.map_err(|source| StartError::Weights { path, source })?;
+    let weights = Weights::take(parameters, tensors).map_err(StartError::unusable(path))?;
     let flat = weights.tensors().iter().map(|it| it.reshape([-1]));
     Ok(Tensor::cat(&flat.collect::<Vec<_>>(), 0))
 }
@@ -194,10 +187,7 @@ fn network(path: &Path, policy: CodePolicy) -> Result<Trained, StartError> {
         path: path.to_owned(),
         source,
     })?;
-    let network = network::open_any(&file, policy).map_err(|source| StartError::Network {
-        path: path.to_owned(),
-        source,
-    })?;
+    let network = network::open_any(&file, policy).map_err(StartError::unusable(path))?;
     Ok(Trained {
         config: network.architecture.config(),
         tensors: network.parameters(),

@@ -1,8 +1,7 @@
 //! `d`: displays the position for people.
 
-use crate::chess::Game;
-use shakmaty::fen::Fen;
-use shakmaty::{Color, EnPassantMode, Position, Rank, Square};
+use crate::chess::{Game, fen};
+use shakmaty::{Color, Position, Rank, Square};
 
 /// Returns the board from White's side, followed by the FEN, the key, the checkers, and the legal
 /// moves.
@@ -22,7 +21,7 @@ pub(crate) fn display(game: &Game) -> String {
     }
     text.push_str("   a   b   c   d   e   f   g   h\n\n");
 
-    let fen = Fen::from_position(position, EnPassantMode::Legal);
+    let fen = fen(position);
     let checkers = position.checkers().into_iter();
     let moves = position.legal_moves();
     let moves = moves.iter().map(|&mv| game.format_move(mv));

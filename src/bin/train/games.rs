@@ -78,14 +78,6 @@ impl GamesArguments {
     }
 }
 
-/// Parses `NAME=VALUE`.
-pub fn name_and_value(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or("write the option's name, `=` and its value")?;
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
-}
-
 /// Parses a file name followed by settings, `FILE,NAME=VALUE,…`. Returns the file, and calls `set`
 /// with each name and value.
 pub fn file_and_settings(

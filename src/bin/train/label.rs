@@ -1,6 +1,6 @@
 //! `train label`: labels games and positions with another engine.
 
-use super::games::{GamesArguments, RANDOM_PLIES, from_before, make_folder, name_and_value, share};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, make_folder, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::adjudication::{Adjudication, DrawRule, ResignRule};
-use tessera::command_line::TimeSpan;
+use tessera::command_line::{TimeSpan, name_and_value};
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::error_report::tell;

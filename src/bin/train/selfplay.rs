@@ -1,6 +1,6 @@
 //! `train selfplay`: lets the engine play games against itself.
 
-use super::games::{GamesArguments, RANDOM_PLIES, from_before, name_and_value, number_that, share};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, number_that, share};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tessera::backend::BackendOptions;
-use tessera::command_line::{BackendArguments, NetworkArguments};
+use tessera::command_line::{BackendArguments, NetworkArguments, name_and_value};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::network::backends;
@@ -138,11 +138,8 @@ impl SelfPlayCommand {
         if let Some(net) = &self.network.net {
             // Different exports of a run have the same name.
             let bytes = std::fs::read(net).with_context(|| net.display().to_string())?;
-            let digest = Sha256::digest(bytes);
-            event.push_str(&format!(
-                " {:02x}{:02x}{:02x}{:02x}",
-                digest[0], digest[1], digest[2], digest[3]
-            ));
+            let digest = format!("{:x}", Sha256::digest(bytes));
+            event.push_str(&format!(" {}", &digest[..8]));
         }
         event.push_str(&format!(", {:?}", self.network.on.precision).to_lowercase());
         for (name, value) in &self.options {

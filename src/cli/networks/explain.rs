@@ -1,6 +1,7 @@
 //! `tessera explain`: explains how a network sees a position.
 
 use crate::cli::options::PositionArguments;
+use crate::cli::output::save;
 use anyhow::{Context, bail};
 use serde_json::json;
 use shakmaty::{CastlingMode, Move, Position};
@@ -16,7 +17,7 @@ use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
     Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, read_game,
-    reading_page, search, write,
+    reading_page, search,
 };
 use tessera::network::backends;
 use tessera::network::{self, Gpt, Network};
@@ -190,10 +191,7 @@ impl Arguments {
         }
         match &self.elo[..] {
             [] => {}
-            &[elo] => game.set_ratings(Ratings {
-                white: Some(elo),
-                black: Some(elo),
-            }),
+            &[elo] => game.set_ratings(Ratings::both(elo)),
             _ => bail!("{name} is shown at one rating: give --elo a single value"),
         }
         let reading =
@@ -326,10 +324,7 @@ struct View {
 fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
     let known = game.ratings();
     match elo {
-        Some(elo) => Some(Ratings {
-            white: Some(elo),
-            black: Some(elo),
-        }),
+        Some(elo) => Some(Ratings::both(elo)),
         None if known == Ratings::default() => {
             Some(player::Settings::default().ratings(game.position().turn()))
         }
@@ -352,10 +347,6 @@ fn played(path: &Path, ply: usize) -> anyhow::Result<Game> {
     }
     game.truncate(ply + 1);
     Ok(game)
-}
-
-pub(super) fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes the pictures as SVG files. If there are two explanations, the names of their files begin

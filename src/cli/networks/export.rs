@@ -1,5 +1,6 @@
 //! `tessera export-lc0` and `tessera export-onnx`: export the engine's networks for other programs.
 
+use crate::cli::output::save;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tessera::backend::CodeArguments;
@@ -100,7 +101,7 @@ fn failed(path: &Path, error: ExchangeError) -> anyhow::Error {
 
 fn write(path: &Path, bytes: &[u8], format: &str) -> anyhow::Result<()> {
     let shown = path.display();
-    interop::save(path, bytes).with_context(|| format!("cannot write {shown}"))?;
+    save(path, bytes)?;
     let line = format!("{shown}: {format}, {} bytes", bytes.len());
     Ok(output::announce(path, line)?)
 }

@@ -3,19 +3,17 @@
 use crate::cli::options::play;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
-use shakmaty::{Color, KnownOutcome};
+use shakmaty::KnownOutcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
 use tessera::backend::{CodeArguments, shipped};
-use tessera::chess::{Ending, Game, Ratings};
+use tessera::chess::{Game, Ratings};
 use tessera::command_line::network_file;
-use tessera::data::pgn::{AnnotatedGame, IDENTITY, Journal};
-use tessera::generate::{Generator, Prompt, Sampling, SideBySide, Written, WrittenEnd};
+use tessera::data::pgn::{IDENTITY, Journal};
+use tessera::generate::{GameResult, Generator, Prompt, Sampling, SideBySide};
 use tessera::network::gpt::Conditions;
 use tessera::network::{self, Gpt};
 use tessera::openings::{BookOptions, Openings, eco_openings, is_eco};
@@ -94,28 +92,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// A result as PGN writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum GameResult {
-    #[value(name = "1-0")]
-    White,
-    #[value(name = "1/2-1/2")]
-    Draw,
-    #[value(name = "0-1")]
-    Black,
-}
-
-impl From<GameResult> for KnownOutcome {
-    fn from(result: GameResult) -> KnownOutcome {
-        let winner = match result {
-            GameResult::White => Color::White,
-            GameResult::Black => Color::Black,
-            GameResult::Draw => return KnownOutcome::Draw,
-        };
-        KnownOutcome::Decisive { winner }
-    }
-}
-
 fn share(text: &str) -> Result<f32, String> {
     let share: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.0..=1.0).contains(&share) {
@@ -171,15 +147,20 @@ impl Arguments {
             .filter(|&it| !journal.contains(it))
             .collect();
         bar.set_position(self.limit - numbers.len() as u64);
-        let prompts = numbers.iter().map(|&number| self.prompt(&openings, number));
+        let prompts = numbers.iter().map(|&number| {
+            let game = openings.game(number)?;
+            Ok(Prompt::new(game, self.conditions(), self.seed, number))
+        });
         let start = Instant::now();
         let rows = self.side_by_side(numbers.len());
         generator.write_each(prompts, rows, &self.sampling(), |place, written| {
             let number = numbers[place];
             tally.moves += written.game.plies().len() - openings.game(number)?.plies().len();
-            *tally.ends.entry(end_name(&written.end)).or_default() += 1;
-            let pgn = self.annotated(written, &event, &name, number).to_pgn(1);
-            journal.append(number, &pgn)?;
+            *tally.ends.entry(written.end.name()).or_default() += 1;
+            let [event_tag, number_tag] = IDENTITY;
+            let identity = [(event_tag, event.clone()), (number_tag, number.to_string())];
+            let game = written.annotated(identity, &name, self.conditions().ratings);
+            journal.append(number, &game.to_pgn(1))?;
             bar.inc(1);
             anyhow::Ok(())
         })?;
@@ -230,17 +211,6 @@ impl Arguments {
         }
     }
 
-    fn prompt(&self, openings: &Beginnings, number: u64) -> anyhow::Result<Prompt> {
-        Ok(Prompt {
-            game: openings.game(number)?,
-            conditions: self.conditions(),
-            random: Xoshiro256PlusPlus::seed_from_u64(
-                self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number,
-            ),
-        })
-    }
-
-    /// Returns the text of the Event tag, which names all settings on which the games depend.
     fn event(&self, name: &str, file: &[u8]) -> String {
         use sha2::{Digest, Sha256};
         let hash = format!("{:x}", Sha256::digest(file));
@@ -273,42 +243,6 @@ impl Arguments {
             event += &format!(", {part}");
         }
         event
-    }
-
-    fn annotated(&self, written: Written, event: &str, name: &str, number: u64) -> AnnotatedGame {
-        let [event_tag, number_tag] = IDENTITY;
-        let mut tags = vec![
-            (event_tag, event.to_owned()),
-            (number_tag, number.to_string()),
-            ("White", name.to_owned()),
-            ("Black", name.to_owned()),
-        ];
-        let elos = [("WhiteElo", self.white_elo), ("BlackElo", self.black_elo)];
-        tags.extend(
-            elos.into_iter()
-                .filter_map(|(tag, elo)| Some((tag, elo?.to_string()))),
-        );
-        // The PGN standard defines these words.
-        let termination = match written.end {
-            WrittenEnd::Rules(_) | WrittenEnd::Said(_) => "normal",
-            WrittenEnd::Illegal(_) => "rules infraction",
-            WrittenEnd::Unfinished => "unterminated",
-        };
-        tags.push(("Termination", termination.to_owned()));
-        let comment = match &written.end {
-            WrittenEnd::Illegal(text) => Some(format!("illegal: {text}")),
-            _ => None,
-        };
-        AnnotatedGame {
-            result: written.result(),
-            comment,
-            game: written.game,
-            judged: Vec::new(),
-            tags: tags
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-        }
     }
 }
 
@@ -362,16 +296,5 @@ impl Tally {
             "moves_per_second": self.moves as f64 / seconds.max(f64::MIN_POSITIVE),
             "ends": self.ends,
         })
-    }
-}
-
-fn end_name(end: &WrittenEnd) -> &'static str {
-    match end {
-        WrittenEnd::Rules(Ending::Checkmate) => "mate",
-        WrittenEnd::Rules(_) => "drawn",
-        WrittenEnd::Said(end) if end.winner().is_some() => "resigned",
-        WrittenEnd::Said(_) => "agreed",
-        WrittenEnd::Illegal(_) => "illegal",
-        WrittenEnd::Unfinished => "unfinished",
     }
 }

@@ -8,7 +8,7 @@
 use crate::atomic_file;
 use crate::cycle::CycleError;
 use crate::store::{Generation, Name, Store, StoreError};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Name of the note in the run's folder.
@@ -50,9 +50,7 @@ impl Lineage {
         let text = serde_json::to_vec_pretty(&self.0).expect("plain data");
         let write = || -> std::io::Result<()> {
             std::fs::create_dir_all(run)?;
-            let mut file = atomic_file::unfinished(&path)?;
-            file.write_all(&text)?;
-            atomic_file::persist(file, &path)
+            atomic_file::write(&path, &text)
         };
         write().map_err(CycleError::io(&path))
     }

@@ -8,6 +8,7 @@
 //! played and shows the consequences of this move.
 
 use super::{Columns, Examples, PositionColumns, Positions};
+use crate::chess::after;
 use crate::data::label::{Labelled, TargetRules};
 use crate::data::record::Record;
 use crate::data::replay::{ReplayError, sample, walk, with_ancestors};
@@ -178,8 +179,7 @@ impl Examples for Horizon {
                     samples.push((step.node, sample));
                 }
                 if wanted[step.node] {
-                    let mut position = step.game.position().clone();
-                    position.play_unchecked(step.played);
+                    let position = after(step.game.position(), step.played);
                     plies[step.node] = Some(FuturePly {
                         played: step.target,
                         board: Squares::of_board(position.board(), position.turn()),

@@ -90,17 +90,14 @@ impl<S: Send> Group<S> {
 
     /// Returns the cursor after the group.
     pub(super) fn end(&self) -> Cursor {
-        match self.is_last {
-            true => Cursor {
-                epoch: self.epoch + 1,
-                group: 0,
-                offset: 0,
-            },
-            false => Cursor {
-                epoch: self.epoch,
-                group: self.number + 1,
-                offset: 0,
-            },
+        let (epoch, group) = match self.is_last {
+            true => (self.epoch + 1, 0),
+            false => (self.epoch, self.number + 1),
+        };
+        Cursor {
+            epoch,
+            group,
+            offset: 0,
         }
     }
 }

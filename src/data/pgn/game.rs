@@ -47,12 +47,7 @@ pub fn parse_game(text: &[u8]) -> Result<Record, GameError> {
 /// # Errors
 /// As [`parse_game`].
 pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
-    let mut tags = Tags::new(text);
-    let known = KnownTags::read(&mut tags)?;
-    let mut tokens = Tokens::new(tags.rest());
-    if !known.is_any && tokens.clone().next().is_none() {
-        return Err(GameError::Empty);
-    }
+    let (known, mut tokens) = KnownTags::read(text)?;
     let mut movetext = Movetext::new(known)?;
     while let Some(token) = tokens.next() {
         match token {
@@ -79,7 +74,6 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
 /// The tags that affect parsing.
 #[derive(Default)]
 pub(super) struct KnownTags {
-    pub is_any: bool,
     pub fen: Option<String>,
     pub result: Option<Wdl>,
     /// Whether both players lost by forfeit.
@@ -88,10 +82,13 @@ pub(super) struct KnownTags {
 }
 
 impl KnownTags {
-    pub(super) fn read(tags: &mut Tags<'_>) -> Result<KnownTags, GameError> {
+    /// Reads a game's tags. Also returns the tokens after them.
+    pub(super) fn read(text: &[u8]) -> Result<(KnownTags, Tokens<'_>), GameError> {
         let mut known = KnownTags::default();
-        for (name, value) in tags {
-            known.is_any = true;
+        let mut tags = Tags::new(text);
+        let mut is_any = false;
+        for (name, value) in &mut tags {
+            is_any = true;
             let text = || String::from_utf8_lossy(&value);
             match name {
                 b"FEN" if value.trim_ascii().is_empty() => {}
@@ -111,7 +108,11 @@ impl KnownTags {
                 _ => {}
             }
         }
-        Ok(known)
+        let tokens = Tokens::new(tags.rest());
+        match is_any || tokens.clone().next().is_some() {
+            true => Ok((known, tokens)),
+            false => Err(GameError::Empty),
+        }
     }
 }
 

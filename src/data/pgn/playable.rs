@@ -8,8 +8,8 @@ use crate::data::sample::Wdl;
 
 use super::error::{GameError, TokenPlace};
 use super::game::{ANNOTATIONS, KnownTags, move_and_result};
-use super::tags::{Tags, tags};
-use super::token::{Token, Tokens};
+use super::tags::tags;
+use super::token::Token;
 
 /// A game's main line.
 #[derive(Debug)]
@@ -31,12 +31,7 @@ pub struct Playable {
 /// [`GameError`] if nothing can be played because the first position is invalid, the variant is not
 /// chess, or the text contains no game.
 pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
-    let mut known_tags = Tags::new(text);
-    let known = KnownTags::read(&mut known_tags)?;
-    let mut tokens = Tokens::new(known_tags.rest());
-    if !known.is_any && tokens.clone().next().is_none() {
-        return Err(GameError::Empty);
-    }
+    let (known, mut tokens) = KnownTags::read(text)?;
     let mode = castling_mode(text);
     let mut game = match &known.fen {
         Some(fen) => Game::from_fen(fen, mode)?,

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use shakmaty::fen::Fen;
 use shakmaty::san::SanPlus;
-use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Move, Position};
+use shakmaty::{CastlingMode, Chess, Color, Move, Position};
 
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use crate::data::record::Eval;
 use crate::data::sample::Wdl;
 
@@ -53,6 +52,18 @@ pub struct AnnotatedGame {
 }
 
 impl AnnotatedGame {
+    /// Returns a game without a comment and tags.
+    #[must_use]
+    pub fn new(game: Game, judged: Vec<Vec<Judged>>, result: Option<Wdl>) -> AnnotatedGame {
+        AnnotatedGame {
+            game,
+            judged,
+            result,
+            comment: None,
+            tags: Vec::new(),
+        }
+    }
+
     /// Returns the game in the PGN standard's export format, ending in an empty line.
     ///
     /// If the best move was played, its score follows the move. Otherwise, the best move becomes a
@@ -108,9 +119,7 @@ impl AnnotatedGame {
             others.remove(own);
         }
         if !self.game.from_initial_position() {
-            let start = &self.game.plies()[0].position;
-            let fen = Fen::from_position(start, EnPassantMode::Legal);
-            others.insert("FEN", fen.to_string());
+            others.insert("FEN", fen(&self.game.plies()[0].position));
             others.insert("SetUp", "1".to_owned());
         }
         let roster = ROSTER.map(|(name, unknown)| {
@@ -360,14 +369,7 @@ mod tests {
     fn games_of_chess960_keep_their_start() {
         let fen = "1rk3r1/pppppppp/8/8/8/8/PPPPPPPP/1RK3R1 b KQkq - 0 1";
         let game = play(Some(fen), "c8g8 c1b1");
-        let annotated = AnnotatedGame {
-            game,
-            judged: Vec::new(),
-            result: None,
-            comment: None,
-            tags: Vec::new(),
-        };
-        let text = annotated.to_pgn(1);
+        let text = AnnotatedGame::new(game, Vec::new(), None).to_pgn(1);
         assert!(text.contains("[Variant \"Chess960\"]"), "{text}");
         assert!(text.contains("1... O-O 2. O-O-O *"), "{text}");
         let record = parse_game(text.as_bytes()).unwrap();
@@ -397,13 +399,7 @@ mod tests {
             judged.push(scored.collect());
             game.play(mv);
         }
-        AnnotatedGame {
-            game,
-            judged,
-            result: Some(Wdl::Draw),
-            comment: None,
-            tags: Vec::new(),
-        }
+        AnnotatedGame::new(game, judged, Some(Wdl::Draw))
     }
 
     proptest! {

@@ -30,15 +30,12 @@ impl Shard {
     /// [`ShardError`] if the file cannot be read, is not a shard, has another version, or is
     /// truncated or damaged.
     pub fn open(path: &Path) -> Result<Shard, ShardError> {
-        let io = |source| ShardError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let io = ShardError::io(path);
         let damaged = |part: &str| ShardError::Damaged {
             path: path.to_owned(),
             part: part.to_owned(),
         };
-        let storage = Storage::open(path).map_err(io)?;
+        let storage = Storage::open(path).map_err(&io)?;
         let size = storage.size();
         let foreign = || ShardError::Foreign {
             path: path.to_owned(),
@@ -63,12 +60,12 @@ impl Shard {
         }
         let (length, crc) = (u64::from(field(12)), field(16));
         let header = section(&storage, PREAMBLE as u64, length, crc)
-            .map_err(io)?
+            .map_err(&io)?
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or_else(|| damaged("its header is not as it was written"))?;
         let truncated = || damaged("its end is missing");
         let trailer_at = size.checked_sub(TRAILER as u64).ok_or_else(truncated)?;
-        let trailer = storage.read(trailer_at, TRAILER as u64).map_err(io)?;
+        let trailer = storage.read(trailer_at, TRAILER as u64).map_err(&io)?;
         if !trailer.ends_with(&END) {
             return Err(truncated());
         }
@@ -76,7 +73,7 @@ impl Shard {
         let crc = u32::from_le_bytes(std::array::from_fn(|byte| trailer[8 + byte]));
         let index_at = trailer_at.checked_sub(length).ok_or_else(truncated)?;
         let index = section(&storage, index_at, length, crc)
-            .map_err(io)?
+            .map_err(&io)?
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or_else(|| damaged("its index is not as it was written"))?;
         Ok(Shard {
@@ -116,7 +113,7 @@ impl Shard {
     pub fn read(&self, block: usize) -> Result<Vec<Record>, ShardError> {
         let entry = &self.index[block];
         let bytes = section(&self.storage, entry.offset, entry.length, entry.crc);
-        let bytes = bytes.map_err(|source| self.io(source))?;
+        let bytes = bytes.map_err(ShardError::io(&self.path))?;
         let bytes = bytes.ok_or_else(|| ShardError::Damaged {
             path: self.path.clone(),
             part: format!("block {block} is not as it was written"),
@@ -133,13 +130,6 @@ impl Shard {
     pub(crate) fn announce(&self, block: usize) {
         let entry = &self.index[block];
         self.storage.announce(entry.offset, entry.length);
-    }
-
-    fn io(&self, source: std::io::Error) -> ShardError {
-        ShardError::Io {
-            path: self.path.clone(),
-            source,
-        }
     }
 }
 

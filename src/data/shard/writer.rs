@@ -49,11 +49,8 @@ impl ShardWriter {
     /// # Errors
     /// [`ShardError::Io`] if the folder cannot be written to.
     pub fn create(path: &Path, header: &Header) -> Result<ShardWriter, ShardError> {
-        let io = |source| ShardError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let file = atomic_file::unfinished(path).map_err(io)?;
+        let io = ShardError::io(path);
+        let file = atomic_file::unfinished(path).map_err(&io)?;
         let mut writer = ShardWriter {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -90,7 +87,8 @@ impl ShardWriter {
     /// # Errors
     /// [`ShardError::Io`] if a step fails; the unfinished file is then removed.
     pub fn finish(mut self) -> Result<u64, ShardError> {
-        let index = serde_json::to_vec(&self.index).map_err(|error| self.io(error.into()))?;
+        let index = serde_json::to_vec(&self.index);
+        let index = index.map_err(|error| ShardError::io(&self.path)(error.into()))?;
         self.write(&index)?;
         self.write(&(index.len() as u64).to_le_bytes())?;
         self.write(&crc32fast::hash(&index).to_le_bytes())?;
@@ -104,23 +102,14 @@ impl ShardWriter {
                 .map_err(std::io::IntoInnerError::into_error)?;
             atomic_file::persist(file, &path)
         };
-        match persist() {
-            Ok(()) => Ok(offset),
-            Err(source) => Err(ShardError::Io { path, source }),
-        }
+        persist().map_err(ShardError::io(&path))?;
+        Ok(offset)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ShardError> {
         let written = self.file.write_all(bytes);
-        written.map_err(|source| self.io(source))?;
+        written.map_err(ShardError::io(&self.path))?;
         self.offset += bytes.len() as u64;
         Ok(())
-    }
-
-    fn io(&self, source: std::io::Error) -> ShardError {
-        ShardError::Io {
-            path: self.path.clone(),
-            source,
-        }
     }
 }

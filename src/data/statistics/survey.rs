@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use shakmaty::Color;
 
 use crate::chess::Ratings;
 use crate::data::label::TargetRules;
@@ -275,10 +274,7 @@ impl Part {
         let mut bad_records = 0;
         let add = |sample: Sample| {
             let turn = sample.input.turn();
-            result = sample.result.map(|result| match turn {
-                Color::White => result,
-                Color::Black => result.reversed(),
-            });
+            result = sample.result.map(|result| result.seen_by(turn));
             self.add(&sample, hasher);
         };
         chunk.samples(

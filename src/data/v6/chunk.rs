@@ -26,11 +26,7 @@ impl Chunk {
         let mut packed = Vec::new();
         File::open(path)
             .and_then(|file| file.take(MAX_UNPACKED as u64 + 1).read_to_end(&mut packed))
-            .map_err(|error| V6Error {
-                path: path.to_owned(),
-                offset: 0,
-                fault: error.into(),
-            })?;
+            .map_err(|error| V6Error::new(path, 0, error))?;
         Ok(Chunk::new(path.to_owned(), &packed))
     }
 
@@ -118,11 +114,8 @@ impl<'a> Iterator for Records<'a> {
 
     fn next(&mut self) -> Option<Result<&'a V6Record, V6Error>> {
         let offset = self.offset;
-        let record = self.read().map_err(|fault| V6Error {
-            path: self.path.to_owned(),
-            offset,
-            fault,
-        });
+        let record = self.read();
+        let record = record.map_err(|fault| V6Error::new(self.path, offset, fault));
         record.transpose()
     }
 }

@@ -169,11 +169,8 @@ impl Chunks {
             } => (tar, offset, length),
         };
         if *length > MAX_UNPACKED as u64 {
-            return Err(V6Error {
-                path,
-                offset: 0,
-                fault: V6Fault::Unpack(TOO_LARGE.into()),
-            });
+            let fault = V6Fault::Unpack(TOO_LARGE.into());
+            return Err(V6Error::new(&path, 0, fault));
         }
         let mut packed = vec![0; *length as usize];
         self.tars[*tar as usize]
@@ -310,12 +307,8 @@ impl Tar {
     }
 }
 
-fn failed(path: &Path, error: std::io::Error) -> V6Error {
-    V6Error {
-        path: path.to_owned(),
-        offset: 0,
-        fault: error.into(),
-    }
+fn failed(path: &Path, error: io::Error) -> V6Error {
+    V6Error::new(path, 0, error)
 }
 
 /// Returns whether a file is named like a chunk or a tar.

@@ -3,7 +3,6 @@
 //! Every field has the same meaning as in Lc0's self-play, so that Lc0's rescorer and trainer can
 //! read these chunks like Lc0's own.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use bytemuck::Zeroable;
@@ -92,9 +91,7 @@ fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
     }
     let flag = |holds, flag| if holds { flag } else { 0 };
     let turn = searched.input.turn();
-    let result = ending
-        .result
-        .map(|result| turn.fold_wb(result, result.reversed()));
+    let result = ending.result.map(|result| result.seen_by(turn));
     let network = searched.network.unwrap_or(Expectation {
         q: f32::NAN,
         draw: f32::NAN,
@@ -165,9 +162,7 @@ pub fn write_chunk(path: &Path, records: &[V6Record]) -> Result<(), ChunkWriteEr
         let length = compressor
             .gzip_compress(bytes, &mut packed)
             .map_err(std::io::Error::other)?;
-        let mut file = atomic_file::unfinished(path)?;
-        file.write_all(&packed[..length])?;
-        atomic_file::persist(file, path)
+        atomic_file::write(path, &packed[..length])
     };
     write().map_err(|source| ChunkWriteError {
         path: path.to_owned(),

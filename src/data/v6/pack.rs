@@ -1,9 +1,6 @@
 //! Converts the games of a chunk to records for shards.
 
-use shakmaty::EnPassantMode;
-use shakmaty::fen::Fen;
-
-use crate::chess::Game;
+use crate::chess::{Game, fen};
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::sample::{Sample, Wdl};
 use crate::encode::Input;
@@ -45,11 +42,7 @@ impl Chunk {
                 Ok(()) => previous = Some(record),
                 Err(fault) => {
                     previous = None;
-                    bad(V6Error {
-                        path: self.path().to_owned(),
-                        offset,
-                        fault,
-                    })?;
+                    bad(V6Error::new(self.path(), offset, fault))?;
                 }
             }
         }
@@ -94,7 +87,7 @@ fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), 
 fn begin(sample: &Sample) -> Result<Record, V6Fault> {
     let position = sample.input.position()?;
     let is_initial = sample.input == Input::encode(&Game::default());
-    let fen = Fen::from_position(&position, EnPassantMode::Legal).to_string();
+    let fen = fen(&position);
     Ok(Record {
         fen: (!is_initial).then_some(fen),
         result: result_for_white(sample),
@@ -103,7 +96,5 @@ fn begin(sample: &Sample) -> Result<Record, V6Fault> {
 }
 
 fn result_for_white(sample: &Sample) -> Option<Wdl> {
-    let turn = sample.input.turn();
-    let result = sample.result?;
-    Some(turn.fold_wb(result, result.reversed()))
+    Some(sample.result?.seen_by(sample.input.turn()))
 }

@@ -60,11 +60,7 @@ impl Chunk {
                     },
                     ..sample
                 }),
-                Err(fault) => bad(V6Error {
-                    path: self.path().to_owned(),
-                    offset,
-                    fault,
-                })?,
+                Err(fault) => bad(V6Error::new(self.path(), offset, fault))?,
             }
         }
         Ok(())

@@ -89,8 +89,7 @@ fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
         false => begins.other(),
     };
     let rating = turn.fold_wb(record.ratings.white, record.ratings.black)?;
-    let result = record.result;
-    Some((rating, turn.fold_wb(result, result.map(Wdl::reversed))))
+    Some((rating, record.result.map(|result| result.seen_by(turn))))
 }
 
 /// Reads the games in a PGN, plain or compressed, and selects positions. A game that is not chess
@@ -104,17 +103,14 @@ pub fn read(
     selection: &Selection,
     mut unusable: impl FnMut(SuiteError),
 ) -> Result<Positions, SuiteError> {
-    let failed = |source| SuiteError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = SuiteError::read(path);
     let mut found = Positions::default();
     let mut games: Vec<(Record, Vec<usize>)> = Vec::new();
     // For each band, the positions with the lowest random numbers; the highest of these is on top.
     let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
-    for text in pgn::open(path, |file| file).map_err(failed)? {
+    for text in pgn::open(path, |file| file).map_err(&failed)? {
         found.games_read += 1;
-        let record = match pgn::parse_game(&text.map_err(failed)?) {
+        let record = match pgn::parse_game(&text.map_err(&failed)?) {
             Ok(record) => record,
             Err(source) => {
                 found.games_unusable += 1;

@@ -83,11 +83,8 @@ fn evaluate(
         tensor: additions.shallow_clone(),
     };
     let rows = evaluator.rows(std::slice::from_ref(game));
-    let outputs = evaluator.network.architecture.forward(
-        &evaluator.network.weights,
-        Positions::Rows(&rows.expand([count, -1], false)),
-        evaluator.wanted(),
-        &Tap::adding(&addition),
-    );
+    let rows = rows.expand([count, -1], false);
+    let weights = &evaluator.network.weights;
+    let outputs = evaluator.forward(weights, Positions::Rows(&rows), Tap::adding(&addition));
     evaluator.read(&outputs, &vec![evaluator.indices(game); count as usize])
 }

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use tch::Tensor;
 
@@ -91,10 +91,7 @@ pub(super) fn fingerprint(network: &Network) -> String {
     for tensor in network.weights.tensors() {
         hash.update(bytemuck::cast_slice::<f32, u8>(&floats(tensor)));
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x}", hash.finalize())
 }
 
 impl Transcoder {
@@ -115,9 +112,7 @@ impl Transcoder {
             decoder_bias: encoded(&self.decoder_bias),
         };
         let text = serde_json::to_string(&file).map_err(io::Error::from)?;
-        let mut unfinished = atomic_file::unfinished(path)?;
-        unfinished.write_all(text.as_bytes())?;
-        Ok(atomic_file::persist(unfinished, path)?)
+        Ok(atomic_file::write(path, text)?)
     }
 
     /// Reads the file of a transcoder that was made for this network.

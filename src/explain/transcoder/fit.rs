@@ -2,9 +2,9 @@
 
 use super::file::fingerprint;
 use super::{BATCH, Strongest, Transcoder, TranscoderAbout, block, greatest};
-use crate::chess::Game;
+use crate::chess::{Game, fen};
+use crate::explain::ExplainError;
 use crate::explain::evaluator::Evaluator;
-use crate::explain::{ExplainError, fen};
 use crate::network::Network;
 use tch::nn::{Adam, Init, OptimizerConfig, VarStore};
 use tch::{Device, Kind, Tensor};
@@ -151,7 +151,7 @@ fn strongest(evaluator: &Evaluator, active: &Tensor, games: &[Game]) -> Vec<Vec<
             let game = &games[place as usize];
             let on_board = evaluator.seen(game).iter().position(|&it| it == seen);
             Strongest {
-                fen: fen(game),
+                fen: fen(game.position()),
                 square: on_board.unwrap_or_default(),
                 activation: values.double_value(&[rank, feature]) as f32,
             }

@@ -36,12 +36,7 @@ pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     Ok(Network {
         weights: Weights::take(architecture.parameters(), tensors)?,
         architecture: Box::new(architecture),
-        about: About {
-            name: String::new(),
-            search_value: "wdl".to_owned(),
-            training: training(&net),
-            licence: licence(&net),
-        },
+        about: About::imported(training(&net), licence(&net)),
     })
 }
 

@@ -4,6 +4,7 @@
 use super::schema::Policy;
 use super::tensors::Tensors;
 use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
+use clap::ValueEnum;
 
 /// Renames a file's head tensors to the network's names. The heads of files with one policy and one
 /// value get the names that files with several heads use.
@@ -23,12 +24,13 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
         }
         tensors.remove(&format!("{squares}.conv."));
     }
-    let heads = PolicyHead::ALL.map(|head| format!("policy.{}.", head.name()));
-    let present: Vec<&String> = heads.iter().filter(|head| tensors.has_any(head)).collect();
+    let heads = PolicyHead::value_variants().iter();
+    let heads = heads.map(|head| format!("policy.{}.", head.name()));
+    let present: Vec<String> = heads.filter(|head| tensors.has_any(head)).collect();
     // The last layer of a classical policy uses the same field as the embedding of attention
     // policies.
     if policy == Policy::Classical {
-        for head in present {
+        for head in &present {
             tensors.rename(&format!("{head}conv2."), &format!("{head}squares."));
             tensors.rename(&format!("{head}embedding."), &format!("{head}moves."));
             for part in ["weight", "bias"] {
@@ -41,9 +43,9 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
         tensors.remove("policy.embedding.");
         return;
     }
-    let has_own = |head: &&String| tensors.has_any(&format!("{head}embedding."));
+    let has_own = |head: &String| tensors.has_any(&format!("{head}embedding."));
     let has_shared = tensors.has_any("policy.embedding.");
-    match present[..] {
+    match &present[..] {
         [head] if !has_shared => tensors.rename(&format!("{head}embedding."), "policy.embedding."),
         _ if present.iter().all(has_own) => tensors.remove("policy.embedding."),
         _ => {}
@@ -80,6 +82,7 @@ pub(super) fn spread(tensors: &mut Tensors, config: &Lc0Config, single: bool) {
 
 /// Returns the heads that read towers through a convolution.
 fn squares() -> impl Iterator<Item = String> {
-    let values = ValueHead::ALL.map(|head| format!("value.{}", head.name()));
-    values.into_iter().chain(["moves_left".to_owned()])
+    let values = ValueHead::value_variants().iter();
+    let values = values.map(|head| format!("value.{}", head.name()));
+    values.chain(["moves_left".to_owned()])
 }

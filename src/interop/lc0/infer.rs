@@ -8,6 +8,7 @@ use crate::network::lc0::{
     AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
+use clap::ValueEnum;
 use std::collections::BTreeMap;
 
 /// Returns the architecture of a network of this kind with these tensors.
@@ -155,7 +156,7 @@ fn encoder(
 fn policies(kind: &Kind, sizes: &impl Sizes) -> Result<PolicyConfig, Lc0Error> {
     let shared = sizes.optional("policy.embedding.bias");
     let mut heads = BTreeMap::new();
-    for name in PolicyHead::ALL {
+    for &name in PolicyHead::value_variants() {
         if let Some(config) = policy(kind, shared, &format!("policy.{}", name.name()), sizes)? {
             heads.insert(name, config);
         }
@@ -212,7 +213,7 @@ fn values(
     sizes: &impl Sizes,
 ) -> Result<BTreeMap<ValueHead, ValueHeadConfig>, Lc0Error> {
     let mut heads = BTreeMap::new();
-    for name in ValueHead::ALL {
+    for &name in ValueHead::value_variants() {
         let at = |part: &str| format!("value.{}.{part}", name.name());
         let Some(hidden) = sizes.optional(&at("hidden.bias")) else {
             continue;

@@ -110,12 +110,7 @@ pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     Ok(Network {
         weights: Weights::take(architecture.parameters(), tensors)?,
         architecture: Box::new(architecture),
-        about: About {
-            name: String::new(),
-            search_value: "wdl".to_owned(),
-            training,
-            licence: LICENCE.to_owned(),
-        },
+        about: About::imported(training, LICENCE.to_owned()),
     })
 }
 

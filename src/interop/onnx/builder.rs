@@ -5,7 +5,7 @@ use super::schema::{
     NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
     ValueInfoProto,
 };
-use crate::torch::ExportPrecision;
+use crate::torch::{ExportPrecision, bytes};
 use std::collections::{HashMap, HashSet};
 use tch::{Kind, Tensor};
 
@@ -253,12 +253,4 @@ fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
             }),
         }),
     }
-}
-
-/// Returns a tensor's values in little-endian order.
-fn bytes(tensor: &Tensor) -> Vec<u8> {
-    let tensor = tensor.contiguous().view([-1]).view_dtype(Kind::Uint8);
-    let mut data = vec![0; tensor.numel()];
-    tensor.copy_data_u8(&mut data, tensor.numel());
-    data
 }

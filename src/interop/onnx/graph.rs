@@ -1,6 +1,6 @@
 //! Records a forward pass as a graph of libtorch operators.
 
-use crate::torch::shim::{RawTensor, take_text};
+use crate::torch::shim::{self, RawTensor, take_text};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};
@@ -169,29 +169,14 @@ unsafe extern "C" fn run(
     outputs: *mut *mut RawTensor,
     count: usize,
 ) -> c_int {
-    let pass = std::panic::AssertUnwindSafe(|| {
-        // SAFETY: `trace` passes a `Pass` that outlives the call.
-        let pass = unsafe { &*context.cast::<Pass>() };
-        let given = (0..pass.given)
-            // SAFETY: there are `count` live tensors, and the clones are owned here.
-            .map(|index| unsafe { Tensor::clone_from_ptr((*inputs.add(index)).cast()) })
-            .collect::<Vec<_>>();
-        (pass.forward)(&given)
-    });
-    let Ok(tensors) = std::panic::catch_unwind(pass) else {
-        return 1;
-    };
-    if tensors.len() != count {
-        return 1;
+    // SAFETY: `trace` passes a `Pass` that outlives the call. There are `count` live tensors; the
+    // pass takes the first ones. There is room for `count` pointers.
+    unsafe {
+        let pass = &*context.cast::<Pass>();
+        shim::answer((inputs, pass.given), (outputs, count), |given| {
+            (pass.forward)(given)
+        })
     }
-    for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: the caller provides room for `count` pointers, takes ownership of each clone and
-        // deletes it.
-        unsafe {
-            *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
-        }
-    }
-    0
 }
 
 /// Takes ownership of a tensor in the graph.

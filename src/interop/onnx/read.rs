@@ -80,15 +80,11 @@ fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network
         return Err(OnnxError::Own);
     }
     let (architecture, weights) = leela2onnx::convert(graph, format.number())?;
+    let training = serde_json::json!({ "format": "ONNX", "producer": model.producer_name });
     Ok(Network {
         architecture: Box::new(architecture),
         weights,
-        about: About {
-            name: String::new(),
-            search_value: "wdl".to_owned(),
-            training: serde_json::json!({ "format": "ONNX", "producer": model.producer_name }),
-            licence,
-        },
+        about: About::imported(training, licence),
     })
 }
 

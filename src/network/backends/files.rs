@@ -59,7 +59,7 @@ pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError>
 
 /// Reads the named file. If none is given, reads the built-in network or, if the program does not
 /// contain it, the network's file next to the program.
-fn read(net: Option<&Path>, built_in: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
+pub(super) fn read(net: Option<&Path>, built_in: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
     if let Some(path) = net {
         return read_file(path);
     }

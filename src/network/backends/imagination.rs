@@ -156,7 +156,7 @@ impl WorldImagination {
         let ended = floats(&seen.rules.end.sigmoid());
         let mut scalar = |output| seen.outputs.take(output).map(|it| floats(&it));
         let scalars = [Output::Q, Output::MovesLeft, Output::QError].map(&mut scalar);
-        let kept = bytes_of(&seen.kept);
+        let kept = torch::bytes(&seen.kept);
         let most = most.max(1);
         for (row, &place) in places.iter().enumerate() {
             let wdl = [0, 1, 2].map(|part| wdl[3 * row + part]);
@@ -221,13 +221,6 @@ fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
     });
     let words: Vec<i64> = words.flatten().copied().collect();
     Tensor::from_slice(&words).view([places.len() as i64, -1])
-}
-
-/// Returns the bytes of a tensor's contents.
-fn bytes_of(tensor: &Tensor) -> Vec<u8> {
-    let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
-    tensor.copy_data_u8(&mut bytes, tensor.numel());
-    bytes
 }
 
 #[cfg(test)]

@@ -29,9 +29,10 @@ impl Loader {
         Ok(match options.kind {
             BackendKind::Uniform => Arc::new(Uniform::default()),
             BackendKind::Random => Arc::new(Random::new(options.seed)),
-            BackendKind::Torch => {
-                cached(self.networks(&options.network)?.backend(options), options)
-            }
+            BackendKind::Torch => Cache::over(
+                self.networks(&options.network)?.backend(options),
+                options.cache,
+            ),
             BackendKind::Check => {
                 let exact = NetworkOptions {
                     devices: DeviceChoice::Cpu.into(),
@@ -40,7 +41,7 @@ impl Loader {
                 };
                 let reference = Networks::load(&exact)?.backend(options);
                 let backend = self.networks(&options.network)?.backend(options);
-                cached(Arc::new(CrossCheck::new(backend, reference)), options)
+                Cache::over(Arc::new(CrossCheck::new(backend, reference)), options.cache)
             }
         })
     }
@@ -74,14 +75,10 @@ pub fn load_for_many(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadE
         return load(options);
     }
     let networks = Networks::load(&options.network)?;
-    Ok(cached(networks.backend_for_many(options), options))
-}
-
-fn cached(backend: Arc<dyn Backend>, options: &BackendOptions) -> Arc<dyn Backend> {
-    match options.cache {
-        0 => backend,
-        mebibytes => Arc::new(Cache::new(backend, mebibytes)),
-    }
+    Ok(Cache::over(
+        networks.backend_for_many(options),
+        options.cache,
+    ))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Networks in memory, and the backends that run them.
 
 use super::error::LoadError;
-use super::files::{instead_of, network_file, read_network};
+use super::files::{instead_of, network_file, read};
 use super::imagination::WorldImagination;
 use super::opened::Opened;
 use super::sequence::SequenceBackend;
 use crate::backend::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
-    Imagination, Metadata, NetworkOptions, Precision, PredictedFuture, Properties, Service,
+    Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
 };
 use crate::network::Playable;
 use crate::torch::{self, TorchBackend};
@@ -86,15 +86,6 @@ impl Backend for Loaded {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         self.backend().evaluate(batch, out)
-    }
-
-    fn evaluate_with_futures(
-        &self,
-        batch: &Batch,
-        steps: usize,
-        out: &mut Evaluations,
-    ) -> Result<Vec<PredictedFuture>, BackendError> {
-        self.backend().evaluate_with_futures(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
@@ -180,8 +171,7 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
-    let file = read_network(net)?;
-    torch::describe(&file, code).map_err(|source| unusable(net, BuiltIn::Main, source))
+    describe_file(net, BuiltIn::Main, code)
 }
 
 /// Returns the metadata of the built-in human-like network.
@@ -189,12 +179,16 @@ pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadEr
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn describe_human() -> Result<Metadata, LoadError> {
-    let file = network_file(&NetworkOptions {
-        built_in: BuiltIn::Human,
-        ..NetworkOptions::default()
-    })?;
-    let described = torch::describe(&file, CodePolicy::Checked);
-    described.map_err(|source| unusable(None, BuiltIn::Human, source))
+    describe_file(None, BuiltIn::Human, CodePolicy::Checked)
+}
+
+fn describe_file(
+    net: Option<&Path>,
+    built_in: BuiltIn,
+    code: CodePolicy,
+) -> Result<Metadata, LoadError> {
+    let file = read(net, built_in)?;
+    torch::describe(&file, code).map_err(|source| unusable(net, built_in, source))
 }
 
 fn unusable(net: Option<&Path>, built_in: BuiltIn, source: NetworkError) -> LoadError {

@@ -43,10 +43,7 @@ impl SelfAttention {
         context: i64,
         gain: f64,
     ) -> SelfAttention {
-        let dense = |output| Dense {
-            rows: 1,
-            ..Dense::per_token(width, output).without_bias()
-        };
+        let dense = |output| Dense::per_token(width, output).with_rows(1).without_bias();
         // Each attended token takes part in two matrix multiplications.
         builder.count_macs(context * width);
         SelfAttention {
@@ -123,7 +120,7 @@ fn behind(padding: &Tensor, columns: i64) -> Tensor {
 }
 
 /// Computes attention over [B, heads, T, head width] with libtorch's fused operator.
-fn attention(
+pub(in crate::network) fn attention(
     query: &Tensor,
     key: &Tensor,
     value: &Tensor,

@@ -45,10 +45,8 @@ impl Mlp {
 }
 
 fn build(builder: &mut Builder, widen: [i64; 2], narrow: [i64; 2], gain: f64) -> [Linear; 2] {
-    let dense = |[input, output]: [i64; 2]| Dense {
-        rows: 1,
-        ..Dense::per_token(input, output).without_bias()
-    };
+    let dense =
+        |[input, output]: [i64; 2]| Dense::per_token(input, output).with_rows(1).without_bias();
     [
         builder.linear("widen", dense(widen), Part::Main),
         builder.linear("narrow", dense(narrow).with_gain(gain), Part::Main),

@@ -1,5 +1,6 @@
 //! Attention of each square to the same square on all boards.
 
+use super::attention::attention;
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
@@ -20,9 +21,10 @@ pub(in crate::network) struct TimeAttention {
 impl TimeAttention {
     /// Builds the block for this number of boards, which is T.
     pub fn build(builder: &mut Builder, width: i64, heads: i64, boards: i64) -> TimeAttention {
-        let dense = |output| Dense {
-            rows: 64 * boards,
-            ..Dense::per_token(width, output).without_bias()
+        let dense = |output| {
+            Dense::per_token(width, output)
+                .with_rows(64 * boards)
+                .without_bias()
         };
         builder.count_macs(2 * 64 * boards * boards * width);
         TimeAttention {
@@ -60,10 +62,7 @@ fn attend(joint: &Tensor, heads: i64) -> Tensor {
         .flatten(2, 3)
         .unbind(0);
     let [query, key, value]: [Tensor; 3] = parts.try_into().expect("three were joined");
-    let none = None::<&Tensor>;
-    let learned =
-        Tensor::scaled_dot_product_attention(&query, &key, &value, none, 0.0, false, None, false);
-    let learned = learned
+    let learned = attention(&query, &key, &value, None, false)
         .unflatten(1, [64, heads])
         .transpose(2, 3)
         .flatten(3, 4);

@@ -7,7 +7,7 @@ use crate::chess::Game;
 use crate::encode::{Input, WIDTH};
 use crate::network::config::chessformer::{EmbeddingConfig, NormKind};
 use crate::network::{
-    About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
+    About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Pass, Positions, Weights,
 };
 use crate::torch::fused::{self, ALL_SETS, Block as _};
 use crate::torch::{ComputeType, Program};
@@ -137,8 +137,8 @@ fn gradient(
 ) -> (Vec<(&'static str, Tensor)>, Tensor) {
     let flat = flat.detach().copy().set_requires_grad(true);
     let weights = Weights::from_flat(&flat.to_kind(kind), model.parameters());
-    let (rows, all) = (Positions::Rows(rows), OutputSet::all());
-    let outputs = named(&model.forward(&weights, rows, all, &Tap::default()));
+    let pass = Pass::new(Positions::Rows(rows), OutputSet::all());
+    let outputs = named(&model.forward(&weights, &pass));
     let mixed = |(_, x): &(&str, Tensor)| {
         let signs = Tensor::arange(x.numel() as i64, (Kind::Double, Device::Cpu)).cos();
         (x.flatten(0, -1) * signs).sum(Kind::Double) / x.size()[0] as f64

@@ -58,12 +58,10 @@ impl PolicyHead {
         builder.scope(name, |builder| {
             builder.count_macs(64 * 64 * width);
             let square = Dense::per_token(width, width);
-            let promotion = Dense {
-                rows: 8,
-                ..Dense::per_token(width, PROMOTIONS.len() as i64)
-                    .without_bias()
-                    .outer()
-            };
+            let promotion = Dense::per_token(width, PROMOTIONS.len() as i64)
+                .with_rows(8)
+                .without_bias()
+                .outer();
             PolicyHead {
                 width,
                 query: builder.linear("query", square, part),
@@ -148,11 +146,6 @@ impl ResultHead {
         })
     }
 
-    /// Returns the layer that computes the squares' features, before mish.
-    pub fn squares(&self) -> &Linear {
-        &self.summary.squares
-    }
-
     /// Returns logits f32 [B, 3] from the squares' features after mish.
     pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, squares);
@@ -180,11 +173,6 @@ impl RewardHead {
             categorical: builder.linear("categorical", dense(config.buckets), Part::Other),
             error: builder.linear("error", dense(1), Part::Other),
         })
-    }
-
-    /// Returns the layer that computes the squares' features, before mish.
-    pub fn squares(&self) -> &Linear {
-        &self.summary.squares
     }
 
     /// Returns those outputs that are `wanted`: the reward, f32 `[B]`, its expected squared error,
@@ -234,11 +222,6 @@ impl MovesLeftHead {
             summary: Summary::build(builder, config.width, MOVES_LEFT_FEATURES, hidden),
             plies: builder.linear("plies", Dense::per_board(hidden, 1), Part::Other),
         })
-    }
-
-    /// Returns the layer that computes the squares' features, before mish.
-    pub fn squares(&self) -> &Linear {
-        &self.summary.squares
     }
 
     /// Returns the number of plies, f32 `[B]`, which is never negative.

@@ -3,14 +3,14 @@
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The normalisation of encoder layers.
+/// The normalisation in a network's layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
     /// Root mean square, without centring or bias, as in the paper.
     #[default]
     Rms,
-    /// Layer norm with bias, which Lc0's native format can express.
+    /// Layer norm with bias, as in GPT-2, which Lc0's native format can express.
     Layer,
 }
 

@@ -1,5 +1,6 @@
 //! The sizes of a move-token GPT.
 
+use super::chessformer::NormKind;
 use crate::encode::Vocabulary;
 use serde::{Deserialize, Serialize};
 
@@ -64,17 +65,6 @@ pub enum VocabularyConfig {
     Uci,
     /// The listed moves, in standard algebraic notation.
     San(Vec<String>),
-}
-
-/// The norm before each block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NormKind {
-    /// Root mean square, without bias.
-    #[default]
-    Rms,
-    /// Centred, with a bias, as in GPT-2.
-    Layer,
 }
 
 /// The position encoding of tokens.

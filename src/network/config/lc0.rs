@@ -113,14 +113,6 @@ pub enum PolicyHead {
 }
 
 impl PolicyHead {
-    /// All policy heads.
-    pub const ALL: [PolicyHead; 4] = [
-        PolicyHead::Vanilla,
-        PolicyHead::Optimistic,
-        PolicyHead::Soft,
-        PolicyHead::Opponent,
-    ];
-
     /// Returns the head's name in options and in the names of tensors.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -159,9 +151,6 @@ pub enum ValueHead {
 }
 
 impl ValueHead {
-    /// All value heads.
-    pub const ALL: [ValueHead; 3] = [ValueHead::Winner, ValueHead::Q, ValueHead::St];
-
     /// Returns the head's name in options and in the names of tensors.
     #[must_use]
     pub fn name(self) -> &'static str {

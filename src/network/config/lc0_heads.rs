@@ -1,7 +1,6 @@
-//! The choice of heads to play with, and the outputs that result from it.
+//! The choice of heads to play with.
 
 use super::lc0::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
-use crate::network::outputs::Output;
 use serde::{Deserialize, Serialize};
 
 /// The heads to play with.
@@ -35,25 +34,5 @@ impl HeadChoice {
             return Err(missing("value", self.value.name(), known.collect()));
         }
         Ok(())
-    }
-
-    /// Returns the outputs that a network has with these heads, in order.
-    #[must_use]
-    pub fn outputs(&self, config: &Lc0Config) -> Vec<Output> {
-        let heads = &config.value;
-        let has_error = |head| heads.get(&head).is_some_and(|head| head.error);
-        let has_q = heads.contains_key(&ValueHead::Q)
-            || heads.get(&ValueHead::Winner).is_some_and(|head| !head.wdl);
-        let all = [
-            (Output::Policy, true),
-            (Output::Wdl, true),
-            (Output::MovesLeft, config.moves_left.is_some()),
-            (Output::Q, has_q),
-            (Output::QError, has_error(ValueHead::Q)),
-            (Output::ShortTerm, heads.contains_key(&ValueHead::St)),
-            (Output::ShortTermError, has_error(ValueHead::St)),
-        ];
-        let present = all.into_iter().filter(|(_, is_there)| *is_there);
-        present.map(|(output, _)| output).collect()
     }
 }

@@ -12,6 +12,7 @@ use crate::backend::{Decoding, PredictedFuture};
 use crate::encode::Squares;
 use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
+use crate::torch;
 use tch::{Device, Kind, Tensor};
 
 /// A variable is revealed immediately if the probability of its likeliest class exceeds that of the
@@ -108,10 +109,10 @@ struct Likeliest {
 impl Likeliest {
     fn of(logits: &Tensor) -> Likeliest {
         let (probabilities, classes) = logits.softmax(-1, Kind::Float).topk(2, -1, true, true);
-        let flat = |tensor: &Tensor| tensor.to_device(Device::Cpu).reshape([-1]);
+        let classes = classes.select(-1, 0).to_device(Device::Cpu).reshape([-1]);
         Likeliest {
-            classes: Vec::try_from(flat(&classes.select(-1, 0))).expect("a vector of classes"),
-            probabilities: Vec::try_from(flat(&probabilities)).expect("a vector of floats"),
+            classes: Vec::try_from(classes).expect("a vector of classes"),
+            probabilities: torch::floats(&probabilities),
         }
     }
 

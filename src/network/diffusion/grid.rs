@@ -13,7 +13,7 @@
 use super::futures::{Constants, Futures, MARKS};
 use crate::encode::{BOARDS, SQUARE_CLASSES};
 use crate::network::Architecture;
-use crate::network::architecture::{Evaluator, Positions};
+use crate::network::architecture::{Evaluator, Pass, Positions};
 use crate::network::bitboards;
 use crate::network::blocks::{AdaLnZero, TimeAttention};
 use crate::network::chessformer::{Chessformer, ConfigError};
@@ -129,11 +129,9 @@ impl Grid {
         let horizon = futures.pieces.size()[1];
         let parts = self.future_parts.as_ref().filter(|_| horizon > 0);
         let Some(parts) = parts else {
-            let positions = Positions::Rows(rows);
+            let pass = Pass::new(Positions::Rows(rows), wanted);
             return Denoised {
-                present: self
-                    .trunk
-                    .forward(weights, positions, wanted, &Tap::default()),
+                present: self.trunk.forward(weights, &pass),
                 future: None,
             };
         };
@@ -144,7 +142,7 @@ impl Grid {
         let marks = bitboards::squares(&futures.marks.flatten(0, 1), &constants.shifts, like);
         let marks = marks.unflatten(0, [-1, 1 + horizon]);
         let x = self.trunk(parts, weights, boards, &marks, &futures.noise);
-        let present = self.present(weights, &x, Positions::Rows(rows), wanted);
+        let present = self.present(weights, &x, wanted);
         let squares = parts.squares.forward(weights, &x.narrow(1, 1, horizon));
         let moves = (horizon > 1).then(|| {
             let x = x.narrow(1, 1, horizon - 1).flatten(0, 1);
@@ -175,17 +173,15 @@ impl Grid {
         horizon: i64,
         wanted: OutputSet,
     ) -> Outputs {
-        let positions = Positions::Planes(planes);
         let Some(parts) = &self.future_parts else {
-            return self
-                .trunk
-                .forward(weights, positions, wanted, &Tap::default());
+            let pass = Pass::new(Positions::Planes(planes), wanted);
+            return self.trunk.forward(weights, &pass);
         };
         let (marks, noise) = constants.unknown_squares(planes, horizon);
         let boards = constants.planes(planes, horizon);
         let boards = Positions::Planes(&boards);
         let x = self.trunk(parts, weights, boards, &marks, &noise);
-        self.present(weights, &x, positions, wanted)
+        self.present(weights, &x, wanted)
     }
 
     /// Returns the tokens [B, T, 64, width] of all boards after the last layer. `marks` are the
@@ -212,13 +208,7 @@ impl Grid {
     }
 
     /// Returns the outputs for the present board, from tokens [B, T, 64, width].
-    fn present(
-        &self,
-        weights: &Weights,
-        x: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs {
+    fn present(&self, weights: &Weights, x: &Tensor, wanted: OutputSet) -> Outputs {
         let x = x.select(1, 0);
         // Kernels with packed weights require contiguous input.
         let x = if weights.are_packed() {
@@ -226,7 +216,7 @@ impl Grid {
         } else {
             x
         };
-        self.trunk.read(weights, &x, positions, wanted)
+        self.trunk.read_tokens(weights, &x, wanted)
     }
 
     /// Returns the constant tensors that only the grid reads.
@@ -262,10 +252,7 @@ impl FutureParts {
             })
         });
         let time = time.collect();
-        let dense = Dense {
-            rows: 64 * config.horizon,
-            ..Dense::per_token(width, SQUARE_CLASSES as i64)
-        };
+        let dense = Dense::per_token(width, SQUARE_CLASSES as i64).with_rows(64 * config.horizon);
         let squares = builder.linear("squares", dense, Part::Other);
         let waves = Tensor::arange(WAVES, (Kind::Float, device));
         let waves = (waves * (FASTEST.ln() / (WAVES - 1) as f64)).exp();

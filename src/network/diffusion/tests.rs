@@ -89,11 +89,10 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     let new = fresh.narrow(0, count, fresh.size()[0] - count);
     let grown = weights(&model, &Tensor::cat(&[&own, &new], 0));
     let rows = rows();
-    let positions = Positions::Rows(&rows);
-    let tap = Tap::default();
+    let pass = Pass::new(Positions::Rows(&rows), all());
     let alone = Weights::from_flat(&own, trunk.parameters());
-    let expected = trunk.forward(&alone, positions, all(), &tap);
-    let found = model.forward(&grown, positions, all(), &tap);
+    let expected = trunk.forward(&alone, &pass);
+    let found = model.forward(&grown, &pass);
     for output in [Output::Policy, Output::Wdl, Output::Q, Output::MovesLeft] {
         let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
         assert!(off(found, expected) < 1e-5, "{output:?}");
@@ -136,7 +135,7 @@ fn planes_say_what_rows_say() {
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
     let planes = model.interface().planes_of(&rows);
-    let evaluate = |positions| model.forward(&weights, positions, all(), &Tap::default());
+    let evaluate = |positions| model.forward(&weights, &Pass::new(positions, all()));
     let by_rows = evaluate(Positions::Rows(&rows));
     let by_planes = evaluate(Positions::Planes(&planes));
     for output in [Output::Policy, Output::Wdl, Output::Q] {
@@ -320,7 +319,7 @@ fn futures_are_revealed_step_by_step() {
     let model = build(&config());
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
-    let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
+    let plain = model.forward(&weights, &Pass::new(Positions::Rows(&rows), all()));
     let (once, predicted) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
     assert!(off(once.policy(), plain.policy()) < 1e-5);
     assert_eq!((predicted.len(), predicted[0].boards.len()), (7, 3));

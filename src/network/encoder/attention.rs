@@ -1,6 +1,7 @@
 //! Self-attention over the 64 squares.
 
 use super::position::PositionEncoding;
+use crate::network::blocks::attention;
 use crate::network::layers::{Linear, Norm};
 use crate::network::parameters::{Slot, Weights};
 use crate::network::taps::Tap;
@@ -256,9 +257,7 @@ impl Logits<'_> {
         if bias.is_some_and(|b| b.requires_grad() && b.device() == Device::Cpu) {
             return self.softmax().matmul(value);
         }
-        Tensor::scaled_dot_product_attention(
-            self.query, self.key, value, bias, 0.0, false, None, false,
-        )
+        attention(self.query, self.key, value, bias, false)
     }
 
     /// Passes the scaled products, the bias and the attention weights to the tap.

@@ -236,11 +236,11 @@ impl Policy {
                     .map(|encoder| build_encoder(builder, &encoder, embedded, style))
                     .unwrap_or_default();
                 let dense = Dense::per_token(embedded, attention);
-                let promotion = Dense {
-                    // The layer is applied only to the squares of the last rank.
-                    rows: 8,
-                    ..Dense::per_token(attention, 4).without_bias().outer()
-                };
+                // The layer is applied only to the squares of the last rank.
+                let promotion = Dense::per_token(attention, 4)
+                    .with_rows(8)
+                    .without_bias()
+                    .outer();
                 Policy::Attention {
                     activation,
                     embedding,

@@ -1,5 +1,6 @@
 //! The geometry of pieces, which the facts share.
 
+pub(super) use crate::chess::after;
 use shakmaty::attacks::ray;
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Piece, Position, Role, Square};
 
@@ -12,13 +13,6 @@ pub(super) fn value(role: Role) -> i32 {
         Role::Queen => 9,
         Role::King => 100,
     }
-}
-
-/// Returns the position after a legal move.
-pub(super) fn after(position: &Chess, mv: Move) -> Chess {
-    let mut after = position.clone();
-    after.play_unchecked(mv);
-    after
 }
 
 /// Returns the same position with the other side to move, or `None` if the side to move is in check

@@ -1,7 +1,7 @@
 //! The moves to try, and the initial proof and disproof numbers of a new position.
 
 use super::{Attack, FLIGHT, MOVES_A_PROOF, ProofNumbers};
-use crate::chess::{CLAIMABLE_RULE50, Checks, mate_in_one};
+use crate::chess::{CLAIMABLE_RULE50, Checks, after, mate_in_one};
 use shakmaty::{Chess, Move, Position, Role};
 
 /// A move of a node on the path, with the proof and disproof numbers of the position after it.
@@ -31,11 +31,7 @@ pub(super) fn played(
                 .as_ref()
                 .is_none_or(|checks| checks.may_be_given_by(mv))
         })
-        .map(|&mv| {
-            let mut after = position.clone();
-            after.play_unchecked(mv);
-            (mv, after)
-        })
+        .map(move |&mv| (mv, after(position, mv)))
         .filter(move |(_, after)| !only_checks || after.is_check())
 }
 

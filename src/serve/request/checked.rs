@@ -1,17 +1,18 @@
 //! Validated requests, in the form that players, networks and generators use.
 
 use super::{
-    Agent, AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GameResult,
-    GenerateRequest, MoveRequest, PeopleRequest, Thinking,
+    AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GenerateRequest, MoveRequest,
+    PeopleRequest, Thinking,
 };
 use crate::agent::{AgentKind, HIGHEST_RATING};
-use crate::chess::Game;
+use crate::chess::{Game, Ratings};
 use crate::generate::Sampling;
+use crate::network::gpt::Conditions;
 use crate::serve::config::Config;
 use crate::serve::position::Written;
 use crate::serve::problem::Problem;
 use crate::{play, player};
-use shakmaty::Move;
+use shakmaty::{KnownOutcome, Move};
 use std::time::Duration;
 
 /// The range of ratings in requests.
@@ -22,9 +23,7 @@ pub(in crate::serve) struct Writing {
     pub(in crate::serve) game: Game,
     pub(in crate::serve) games: usize,
     pub(in crate::serve) network: Option<String>,
-    pub(in crate::serve) white_elo: Option<u16>,
-    pub(in crate::serve) black_elo: Option<u16>,
-    pub(in crate::serve) result: Option<GameResult>,
+    pub(in crate::serve) conditions: Conditions,
     pub(in crate::serve) sampling: Sampling,
     pub(in crate::serve) seed: u64,
 }
@@ -47,14 +46,11 @@ pub(in crate::serve) struct Question {
 impl MoveRequest {
     pub(in crate::serve) fn question(&self, config: &Config) -> Result<Question, Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
-        let limits = self
-            .limits
-            .clone()
-            .unwrap_or_default()
-            .limits(&game, config)?;
+        let limits = self.limits.clone().unwrap_or_default();
+        let limits = limits.limits(&game, config)?;
         let mut settings = config.player.clone();
         if let Some(agent) = self.agent {
-            settings.agent = agent.into();
+            settings.agent = agent;
             settings.limit_strength = false;
         }
         rate(&mut settings, self.elo, self.opponent_elo)?;
@@ -83,18 +79,15 @@ impl MoveRequest {
 impl AnalyseRequest {
     pub(in crate::serve) fn question(&self, config: &Config) -> Result<Question, Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
-        let limits = self
-            .limits
-            .clone()
-            .unwrap_or_default()
-            .limits(&game, config)?;
+        let limits = self.limits.clone().unwrap_or_default();
+        let limits = limits.limits(&game, config)?;
         let most = config.limits.lines;
         let lines = self.lines.unwrap_or(1);
         if !(1..=most).contains(&lines) {
             return Err(Problem::field("lines", format!("must be 1 to {most}")));
         }
         let mut settings = config.player.clone();
-        settings.agent = self.agent.unwrap_or(Agent::Mcts).into();
+        settings.agent = self.agent.unwrap_or(AgentKind::Mcts);
         settings.analyse_mode = true;
         settings.options.search.multi_pv = lines;
         rate(&mut settings, self.elo, None)?;
@@ -156,9 +149,13 @@ impl GenerateRequest {
             game,
             games,
             network: self.network.clone(),
-            white_elo: checked("white_elo", self.white_elo)?,
-            black_elo: checked("black_elo", self.black_elo)?,
-            result: self.result,
+            conditions: Conditions {
+                ratings: Ratings {
+                    white: checked("white_elo", self.white_elo)?,
+                    black: checked("black_elo", self.black_elo)?,
+                },
+                result: self.result.map(KnownOutcome::from),
+            },
             sampling,
             seed: self.seed.unwrap_or(0),
         })

@@ -5,7 +5,7 @@ use crate::serve::access::{Client, OpenStream};
 use crate::serve::answer::{MoveAnswer, Progress};
 use crate::serve::body::Body;
 use crate::serve::media::{JSON, preferred};
-use crate::serve::players::{Answer, Event};
+use crate::serve::players::Event;
 use crate::serve::problem::Problem;
 use crate::serve::request::AnalyseRequest;
 use crate::serve::state::{State, StopOnDrop};
@@ -65,36 +65,15 @@ pub(in crate::serve) async fn analyse(
     let networks = state.networks()?;
     networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
-    let format = Format::of(preferred(&headers, &[JSON, NDJSON, EVENTS]));
-    let open = match format {
-        Some(_) => Some(state.access.open_stream(&client)?),
-        None => None,
+    let Some(format) = Format::of(preferred(&headers, &[JSON, NDJSON, EVENTS])) else {
+        let answer = state.answer(client, question).await?;
+        return Ok(Json(MoveAnswer::of(answer, &game)).into_response());
     };
+    let open = state.access.open_stream(&client)?;
     let (control, stop) = state.control();
-    let mut events = state.players.ask(client, question, control)?;
-    let Some(format) = format else {
-        return match last(&mut events).await {
-            Some(answer) => Ok(Json(finished(&state, answer?, &game)).into_response()),
-            None => Err(Problem::internal("the player has stopped")),
-        };
-    };
+    let events = state.players.ask(client, question, control)?;
     let beat = state.config.limits.beat();
     Ok(format.respond(updates(state, game, events, (open, stop)), beat))
-}
-
-/// Returns the result, skipping all reports.
-async fn last(events: &mut mpsc::Receiver<Event>) -> Option<Result<Answer, Problem>> {
-    while let Some(event) = events.recv().await {
-        if let Event::Answer(answer) = event {
-            return Some(answer);
-        }
-    }
-    None
-}
-
-fn finished(state: &State, answer: Answer, game: &Game) -> MoveAnswer {
-    state.metrics.nodes.inc_by(answer.choice.report.new_nodes);
-    MoveAnswer::of(&answer.choice, game, answer.notes)
 }
 
 /// Returns the receiver of events. A client that disconnects drops it, which stops the search.
@@ -102,13 +81,16 @@ fn updates(
     state: Arc<State>,
     game: Game,
     events: mpsc::Receiver<Event>,
-    held: (Option<OpenStream>, StopOnDrop),
+    held: (OpenStream, StopOnDrop),
 ) -> impl Stream<Item = Update> {
     ReceiverStream::new(events).map(move |event| {
         let _held = &held;
         match event {
             Event::Report(report) => Update::Info(Progress::of(&report, &game)),
-            Event::Answer(Ok(answer)) => Update::Result(Box::new(finished(&state, answer, &game))),
+            Event::Answer(Ok(answer)) => {
+                state.count(&answer);
+                Update::Result(Box::new(MoveAnswer::of(answer, &game)))
+            }
             Event::Answer(Err(problem)) => Update::Error(problem),
         }
     })

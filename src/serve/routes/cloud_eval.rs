@@ -4,7 +4,6 @@
 use crate::chess::Game;
 use crate::play::Report;
 use crate::serve::access::Client;
-use crate::serve::players::Event;
 use crate::serve::problem::Problem;
 use crate::serve::request::analysis;
 use crate::serve::state::State;
@@ -109,16 +108,8 @@ pub(in crate::serve) async fn cloud_eval(
         .unwrap_or(1)
         .clamp(1, state.config.limits.lines);
     let question = analysis(&state.config, game.clone(), lines, NODES);
-    let (control, _stop) = state.control();
-    let mut events = state.players.ask(client, question, control)?;
-    while let Some(event) = events.recv().await {
-        if let Event::Answer(answer) = event {
-            let report = answer?.choice.report;
-            state.metrics.nodes.inc_by(report.new_nodes);
-            return Ok(Json(CloudEval::of(query.fen, &report, &game)).into_response());
-        }
-    }
-    Err(Problem::internal("the player has stopped"))
+    let report = state.answer(client, question).await?.choice.report;
+    Ok(Json(CloudEval::of(query.fen, &report, &game)).into_response())
 }
 
 fn error(status: StatusCode, error: &str) -> Response {

@@ -32,12 +32,7 @@ pub(in crate::serve) async fn eval(
             let detail = format!("the network {} reads no ratings", properties.name);
             return Err(Problem::field("elo", detail));
         }
-        let turn = game.position().turn();
-        let (white, black) = turn.fold_wb((elo, opponent), (opponent, elo));
-        game.set_ratings(Ratings {
-            white: Some(white),
-            black: Some(black),
-        });
+        game.set_ratings(Ratings::of(game.position().turn(), elo, opponent));
     }
     let _place = state.evaluations.enter()?.await?;
     let answer = evaluate(network, &game).await;

@@ -68,13 +68,9 @@ pub(in crate::serve) async fn explain(
                 false => Json(json!({ "denoising": denoising })).into_response(),
             });
         }
-        let usual = player::Settings::default().ratings(game.position().turn());
         game.set_ratings(match elo {
-            Some(elo) => Ratings {
-                white: Some(elo),
-                black: Some(elo),
-            },
-            None => usual,
+            Some(elo) => Ratings::both(elo),
+            None => player::Settings::default().ratings(game.position().turn()),
         });
         let settings = Settings {
             mv,
@@ -142,9 +138,7 @@ async fn look_inside<T: Send + 'static>(
         let network = networks.named(&look.network)?;
         network.look_into(|network| with(network, look.game).map_err(refused))
     });
-    looked
-        .await
-        .map_err(|_| Problem::internal("a mistake in the program; please report it"))?
+    looked.await.map_err(|_| Problem::mistake())?
 }
 
 /// Returns the problem for an explanation error.

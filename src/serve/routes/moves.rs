@@ -3,7 +3,6 @@
 use crate::serve::access::Client;
 use crate::serve::answer::MoveAnswer;
 use crate::serve::body::Body;
-use crate::serve::players::Event;
 use crate::serve::problem::Problem;
 use crate::serve::request::MoveRequest;
 use crate::serve::state::State;
@@ -24,14 +23,6 @@ pub(in crate::serve) async fn choose_move(
     let networks = state.networks()?;
     networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
-    let (control, _stop) = state.control();
-    let mut events = state.players.ask(client, question, control)?;
-    while let Some(event) = events.recv().await {
-        if let Event::Answer(answer) = event {
-            let answer = answer?;
-            state.metrics.nodes.inc_by(answer.choice.report.new_nodes);
-            return Ok(Json(MoveAnswer::of(&answer.choice, &game, answer.notes)));
-        }
-    }
-    Err(Problem::internal("the player has stopped"))
+    let answer = state.answer(client, question).await?;
+    Ok(Json(MoveAnswer::of(answer, &game)))
 }

@@ -77,10 +77,7 @@ async fn popularity(network: &Loaded, game: &Game) -> Result<Vec<Popularity>, Ba
     let mut batch = Batch::default();
     for rating in RATINGS {
         let mut game = game.clone();
-        game.set_ratings(Ratings {
-            white: Some(rating),
-            black: Some(rating),
-        });
+        game.set_ratings(Ratings::both(rating));
         batch.push(&game, &legal, encoder)?;
     }
     let evaluations = network.evaluate(batch).await?;

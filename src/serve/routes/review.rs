@@ -6,6 +6,7 @@ use crate::serve::access::Client;
 use crate::serve::body::Body;
 use crate::serve::media::{HTML, JSON, PGN, preferred};
 use crate::serve::networks::{Loaded, Networks};
+use crate::serve::players::run_in_turn;
 use crate::serve::problem::Problem;
 use crate::serve::request::{ReviewRequest, Reviewing};
 use crate::serve::reviews::{AskedPeople, BegunGame, ReviewedGame, Reviewer, SearchedPly, Told};
@@ -18,7 +19,6 @@ use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 #[cfg(test)]
@@ -114,10 +114,9 @@ pub(in crate::serve) async fn review(
         return Err(Problem::field("pgn", detail));
     }
     let format = Format::of(kind);
-    let open = match format {
-        Some(_) => Some(state.access.open_stream(&client)?),
-        None => None,
-    };
+    let open = format
+        .map(|_| state.access.open_stream(&client))
+        .transpose()?;
     let (control, stop) = state.control();
     let updates = ReceiverStream::new(start(&state, networks, task, control)?);
     let Some(format) = format else {
@@ -154,39 +153,19 @@ fn start(
     // event.
     let (updates, heard) = mpsc::channel(2 * plies.sum::<usize>() + 2 * task.games.len() + 2);
     let state = state.clone();
-    tokio::spawn(async move {
-        let place = tokio::select! {
-            place = place => place,
-            () = updates.closed() => return,
+    run_in_turn(place, updates, ReviewUpdate::Error, move |updates| {
+        let reviewer = Reviewer {
+            reviews: &state.reviews,
+            main: searching(&networks, &task)?,
+            human: networks.human.as_ref().ok(),
+            threads: state.config.limits.parallel,
+            control,
+            tell: &|told| updates.try_send(told.into()).is_ok(),
+            count_nodes: &|nodes| {
+                state.metrics.nodes.inc_by(nodes);
+            },
         };
-        let last_word = updates.clone();
-        let reviewed = match place {
-            Ok(place) => spawn_blocking(move || {
-                let _place = place;
-                let reviewer = Reviewer {
-                    reviews: &state.reviews,
-                    main: searching(&networks, &task)?,
-                    human: networks.human.as_ref().ok(),
-                    threads: state.config.limits.parallel,
-                    control,
-                    tell: &|told| updates.try_send(told.into()).is_ok(),
-                    count_nodes: &|nodes| {
-                        state.metrics.nodes.inc_by(nodes);
-                    },
-                };
-                reviewer.review_all(&task)
-            })
-            .await
-            .unwrap_or_else(|_| {
-                Err(Problem::internal(
-                    "a mistake in the program; please report it",
-                ))
-            }),
-            Err(problem) => Err(problem),
-        };
-        if let Err(problem) = reviewed {
-            let _ = last_word.send(ReviewUpdate::Error(problem)).await;
-        }
+        reviewer.review_all(&task)
     });
     Ok(heard)
 }

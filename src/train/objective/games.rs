@@ -8,7 +8,7 @@ mod legality;
 mod random_moves;
 mod rules;
 
-use super::{Narrow, Objective, Term, build, random_of, send};
+use super::{IGNORED, Narrow, Objective, Term, build, classification, hits, random_of, send, sum};
 use crate::data::examples::{self, GameColumns, GameTokens};
 use crate::data::loader::Batch;
 use crate::data::sample::Wdl;
@@ -23,10 +23,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rules::{Rules, Told};
 use std::sync::Arc;
-use tch::{Device, Kind, Reduction, Tensor};
-
-/// The target class that cross-entropy ignores, which is libtorch's default.
-const IGNORED: i64 = -100;
+use tch::{Device, Kind, Tensor};
 
 /// The objective of networks that read whole games.
 #[derive(Debug)]
@@ -298,14 +295,10 @@ impl Objective for Games {
     fn values(&self, outputs: &GameOutputs, samples: &GameSamples) -> Vec<Tensor> {
         let GameOutputs { next, board } = outputs;
         let learned = samples.next.ge(0).to_kind(Kind::Float);
-        let lengths = learned.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
-        let mean = |of_tokens: Tensor| {
-            let sum = (of_tokens * &learned).sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
-            sum / &lengths
-        };
+        let lengths = sum(&learned);
+        let mean = |of_tokens: Tensor| sum(&(of_tokens * &learned)) / &lengths;
         let logits = next.tokens.to_kind(Kind::Float);
         let policy = mean(classification(&logits, &samples.next));
-        let hits = logits.argmax(-1, false).eq_tensor(&samples.next);
         let result = match &next.outcome {
             Some(outcome) => {
                 let target = samples.result.unsqueeze(1).expand_as(&samples.next);
@@ -313,20 +306,16 @@ impl Objective for Games {
             }
             None => lengths.zeros_like(),
         };
-        let mut values = vec![policy, result, mean(hits.to_kind(Kind::Float))];
+        let mut values = vec![policy, result, mean(hits(&logits, &samples.next))];
         if let Some(legal) = &samples.rules.legal {
             values.push(mean(improbability(&logits, legal)));
         }
         if let (Some(board), Some(squares)) = (board, &samples.rules.board) {
-            let of_squares = classification(
-                &board.to_kind(Kind::Float).flatten(0, 1),
-                &squares.flatten(0, 1),
+            let of_squares = classification(&board.to_kind(Kind::Float), squares);
+            values.extend(
+                [of_squares, hits(board, squares)]
+                    .map(|of_squares| mean(of_squares.mean_dim(-1, false, Kind::Float))),
             );
-            let hits = board.argmax(-1, false).eq_tensor(squares);
-            let over_board = |of_squares: &Tensor| {
-                mean(of_squares.view_as(squares).mean_dim(-1, false, Kind::Float))
-            };
-            values.extend([over_board(&of_squares), over_board(&hits)]);
         }
         values
     }
@@ -354,15 +343,6 @@ fn improbability(logits: &Tensor, legal: &Tensor) -> Tensor {
     let illegal = legal.logical_not();
     let of_legal = logits.masked_fill(&illegal, f64::NEG_INFINITY);
     logits.logsumexp([-1i64].as_slice(), false) - of_legal.logsumexp([-1i64].as_slice(), false)
-}
-
-/// Returns the cross-entropy [B, T] of logits [B, T, classes]; it is 0 for ignored targets.
-fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
-    // Flattening [B, T] to a single dimension keeps the classes contiguous in memory.
-    logits
-        .flatten(0, 1)
-        .cross_entropy_loss::<Tensor>(&class.flatten(0, 1), None, Reduction::None, IGNORED, 0.0)
-        .view_as(class)
 }
 
 #[cfg(test)]

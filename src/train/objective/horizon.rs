@@ -21,7 +21,7 @@ mod noise;
 mod tests;
 
 use super::positions::PositionSamples;
-use super::{Narrow, Objective, Positions, Term, build, send};
+use super::{Narrow, Objective, Positions, Term, build, classification, hits, send};
 use crate::backend::Decoding;
 use crate::data::examples::{self, Columns, HorizonColumns, PositionColumns};
 use crate::data::loader::Batch;
@@ -30,8 +30,8 @@ use crate::network::{Architecture, Outputs, Parameter, Weights, bitboards};
 use crate::train::config::{DiffusionTraining, TrainConfig};
 use crate::train::error::TrainError;
 use by_ply::ByPly;
-use noise::{IGNORED, Noise, Noised, Told};
-use tch::{Device, Kind, Reduction, Tensor};
+use noise::{Noise, Noised, Told};
+use tch::{Device, Kind, Tensor};
 
 /// The terms that follow those of positions, in order.
 const TERMS: [&str; 6] = [
@@ -402,13 +402,13 @@ impl Objective for Horizon {
         let squares = classification(&imagined.squares, &future.squares);
         let plies = self.model.model().horizon;
         let calibration = self.model.calibration(samples.positions.rows(), plies);
-        let hits = hits(&(&imagined.squares + calibration), &future.squares);
+        let right = hits(&(&imagined.squares + calibration), &future.squares);
         let changed = &future.learned * &future.changed;
         let (moves, move_hits) = match &imagined.moves {
             Some(logits) => {
                 let learned = future.moves.ge(0).to_kind(Kind::Float);
                 let loss = classification(logits, &future.moves);
-                let hits = self::hits(logits, &future.moves);
+                let hits = hits(logits, &future.moves);
                 (sum(&(loss * &future.move_weight)), mean(&hits, &learned))
             }
             None => {
@@ -424,32 +424,10 @@ impl Objective for Horizon {
                 Some(q) => mean(&(q - &future.q).square(), &future.exists),
                 None => samples.positions.weight().zeros_like(),
             },
-            mean(&hits, &future.learned),
-            mean(&hits, &changed),
+            mean(&right, &future.learned),
+            mean(&right, &changed),
             move_hits,
         ]);
         values
     }
-}
-
-/// Returns the cross-entropy f32 [..] of logits [.., classes]; it is 0 for ignored targets.
-fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
-    let classes = logits.size()[logits.dim() - 1];
-    let flat = logits.reshape([-1, classes]);
-    let loss = flat.cross_entropy_loss::<Tensor>(
-        &class.reshape([-1]),
-        None,
-        Reduction::None,
-        IGNORED,
-        0.0,
-    );
-    loss.view_as(class)
-}
-
-/// Returns 1 where the class has the largest logit, and otherwise 0; f32 [..].
-fn hits(logits: &Tensor, class: &Tensor) -> Tensor {
-    logits
-        .argmax(-1, false)
-        .eq_tensor(class)
-        .to_kind(Kind::Float)
 }

@@ -19,7 +19,7 @@ use crate::data::examples;
 use crate::data::loader::Batch;
 use crate::encode::{InputFormat, SCALARS};
 use crate::network::{
-    ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Tap, Weights,
+    ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Pass, Weights,
 };
 use crate::torch;
 use crate::train::config::{AugmentConfig, ConfigError, LossWeights, TrainConfig};
@@ -97,7 +97,7 @@ impl Positions {
     pub(super) fn forward_rows(&self, weights: &Weights, rows: &Tensor) -> Outputs {
         let positions = crate::network::Positions::Rows(rows);
         self.model
-            .forward(weights, positions, self.wanted, &Tap::default())
+            .forward(weights, &Pass::new(positions, self.wanted))
     }
 
     /// Returns the outputs that the network should compute.

@@ -13,7 +13,7 @@ mod tests;
 
 use super::positions::learned_outputs;
 use super::positions::loss::{self, Softening};
-use super::{Group, Objective, Term, build};
+use super::{Group, Objective, Term, build, classification, sum};
 use crate::data::examples;
 use crate::data::loader::BatchOf;
 use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
@@ -219,9 +219,7 @@ impl Objective for Unroll {
             self.wanted,
             self.device,
         );
-        let by_sample = samples
-            .weights
-            .sum_dim_intlist([2i64].as_slice(), false, Kind::Float);
+        let by_sample = sum(&samples.weights);
         Ok((samples, by_sample))
     }
 
@@ -274,22 +272,10 @@ impl Objective for Unroll {
                 Reduction::None,
             )
         };
-        let sum = |tensor: Tensor| tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float);
-        let board = rules
-            .board
-            .flatten(0, 1)
-            .cross_entropy_loss::<Tensor>(
-                &samples.board.flatten(0, 1),
-                None,
-                Reduction::None,
-                -100,
-                0.0,
-            )
-            .view([-1, 64]);
+        let board = classification(&rules.board, &samples.board);
         let is_right = rules.board.argmax(-1, false).eq_tensor(&samples.board);
         let changed = &samples.changed;
-        let changed_right = sum(is_right.logical_and(changed).to_kind(Kind::Float))
-            / sum(changed.to_kind(Kind::Float)).clamp_min(1.0);
+        let changed_right = sum(&is_right.logical_and(changed)) / sum(changed).clamp_min(1.0);
         // The total probability of the legal moves under the prior.
         let prior = prior(&outputs.outputs, rules);
         let of_all = prior.logsumexp([-1i64].as_slice(), false);
@@ -300,8 +286,8 @@ impl Objective for Unroll {
         values.extend([
             of_all - of_legal,
             binary(&rules.end, &samples.ended),
-            sum(binary(&rules.legality, &samples.targets.legal)),
-            sum(board),
+            sum(&binary(&rules.legality, &samples.targets.legal)),
+            sum(&board),
             outputs.latent.shallow_clone(),
             is_right.all_dim(-1, false).to_kind(Kind::Float),
             changed_right,
@@ -314,8 +300,8 @@ impl Objective for Unroll {
         values
             .map(|(value, weights)| {
                 let weighted = value.view([-1, plies + 1]) * &weights;
-                let total = sum(weights).clamp_min(1e-6);
-                sum(weighted) / total
+                let total = sum(&weights).clamp_min(1e-6);
+                sum(&weighted) / total
             })
             .collect()
     }

@@ -1,6 +1,7 @@
 //! Encoder layers with folded weights.
 
 use super::Target;
+use crate::network::blocks::attention;
 use crate::network::encoder::{
     Attention, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection,
 };
@@ -188,16 +189,7 @@ impl FoldedLayer {
             None => heads.mm(generator),
         };
         let biases = biases.unflatten(0, [-1, self.heads]).unflatten(2, [64, 64]);
-        let seen = Tensor::scaled_dot_product_attention(
-            &query,
-            &key,
-            &value,
-            Some(&biases),
-            0.0,
-            false,
-            None,
-            false,
-        );
+        let seen = attention(&query, &key, &value, Some(&biases), false);
         let seen = seen.transpose(1, 2).reshape([-1, width]);
         let x = self.norm.forward(&x.addmm_(&seen, &self.output));
         self.feed_forward.forward(x)

@@ -4,7 +4,7 @@ use super::*;
 use crate::chess::{Game, Ratings};
 use crate::encode::{Input, WIDTH};
 use crate::network::chessformer::{EmbeddingConfig, NormKind, PositionConfig};
-use crate::network::{Architecture, Chessformer, Evaluator, Output, OutputSet, Positions, Tap};
+use crate::network::{Architecture, Chessformer, Evaluator, Output, OutputSet, Pass, Positions};
 use shakmaty::Position;
 use tch::Device;
 
@@ -57,8 +57,8 @@ fn rows() -> Tensor {
 fn evaluate(model: &Chessformer, flat: &Tensor) -> Tensor {
     let weights = Weights::from_flat(flat, model.parameters());
     let rows = rows();
-    let wanted = OutputSet::all();
-    let outputs = model.forward(&weights, Positions::Rows(&rows), wanted, &Tap::default());
+    let pass = Pass::new(Positions::Rows(&rows), OutputSet::all());
+    let outputs = model.forward(&weights, &pass);
     let of = |output| outputs.get(output).unwrap();
     let column = |output| of(output).unsqueeze(1);
     Tensor::cat(

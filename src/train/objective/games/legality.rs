@@ -8,6 +8,7 @@
 use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
 use crate::encode::{Token, Vocabulary};
+use crate::torch;
 use crate::train::distributed::{GroupError, World};
 use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
@@ -65,9 +66,7 @@ impl Diagnostics<Games> for Legality {
             Vec::try_from(samples.next.to_device(Device::Cpu)).expect("rows of tokens");
         for (game, next) in next.iter().enumerate() {
             let logits = outputs.next.tokens.select(0, game as i64);
-            let probabilities = logits.softmax(-1, Kind::Float).to_device(Device::Cpu);
-            let probabilities: Vec<f32> =
-                Vec::try_from(probabilities.reshape([-1])).expect("a vector of floats");
+            let probabilities = torch::floats(&logits.softmax(-1, Kind::Float));
             count(&samples.vocabulary, &probabilities, next, &mut counts);
         }
         let fields: Vec<f32> = counts

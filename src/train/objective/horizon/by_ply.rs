@@ -1,10 +1,10 @@
 //! Measures the accuracy of predicted futures ply by ply, with fully masked futures as input.
 
-use super::{Horizon, HorizonOutputs, HorizonSamples, hits};
+use super::{Horizon, HorizonOutputs, HorizonSamples};
 use crate::network::diffusion::LONGEST_HORIZON;
 use crate::train::distributed::{GroupError, World};
 use crate::train::objective::positions::Calibration;
-use crate::train::objective::{Diagnostics, totals};
+use crate::train::objective::{Diagnostics, hits, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 

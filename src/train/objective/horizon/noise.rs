@@ -8,7 +8,7 @@ use crate::data::loader::Batch;
 use crate::encode::{Input, Squares};
 use crate::network::diffusion::{DiffusionConfig, marks_of};
 use crate::train::config::DiffusionTraining;
-use crate::train::objective::random_of;
+use crate::train::objective::{IGNORED, random_of};
 use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::FRAC_PI_2;
@@ -20,8 +20,6 @@ const FIRST_TIME: f64 = 0.01;
 const STRIDE: f64 = 0.618_033_988_749_894_9;
 /// Number of binary digits to which the masked share is rounded.
 const DIGITS: u32 = 16;
-/// The target class that cross-entropy ignores, which is libtorch's default.
-pub(super) const IGNORED: i64 = -100;
 
 /// Settings for masking futures.
 #[derive(Clone, Copy, Debug)]

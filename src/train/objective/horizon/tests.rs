@@ -6,6 +6,7 @@ use crate::data::loader::Cursor;
 use crate::data::sample::{Policy, Sample};
 use crate::encode::{Input, Squares, policy_index};
 use crate::train::config::DiffusionTraining;
+use crate::train::objective::IGNORED;
 use shakmaty::Position;
 
 const CONFIG: &str = r#"

@@ -6,7 +6,7 @@ use super::tensors::Targets;
 use crate::network::chessformer::bucket_of;
 use crate::network::{Output, OutputSet, Outputs};
 use crate::train::config::{DistillationConfig, LossWeights};
-use crate::train::objective::Term;
+use crate::train::objective::{Term, classification, hits, sum};
 use tch::{Kind, Reduction, Tensor};
 
 /// Temperature of the softened policy.
@@ -155,14 +155,14 @@ const ROWS: [Row; 15] = [
         output: Output::Policy,
         weight: |_, _| 0.0,
         known: |known| &known.policy,
-        value: |it| Some(is_right(&it.logits, &it.targets.policy.argmax(-1, false))),
+        value: |it| Some(hits(&it.logits, &it.targets.policy.argmax(-1, false))),
     },
     Row {
         name: "result_accuracy",
         output: Output::Wdl,
         weight: |_, _| 0.0,
         known: |known| &known.result,
-        value: |it| Some(is_right(it.outputs.wdl(), &it.result)),
+        value: |it| Some(hits(it.outputs.wdl(), &it.result)),
     },
 ];
 
@@ -297,19 +297,9 @@ pub(in crate::train::objective) fn values(
     ROWS.iter().map(value).collect()
 }
 
-/// Sums over the last dimension, f32.
-fn sum(tensor: &Tensor) -> Tensor {
-    tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
-}
-
 /// Returns the cross-entropy `[B]` of logits [B, n] with probabilities [B, n].
 fn cross_entropy(logits: &Tensor, target: &Tensor) -> Tensor {
     -sum(&(target * logits.log_softmax(-1, None::<Kind>)))
-}
-
-/// Returns the cross-entropy `[B]` of logits [B, n] with classes i64 `[B]`.
-fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
-    logits.cross_entropy_loss::<Tensor>(class, None, Reduction::None, -100, 0.0)
 }
 
 /// Returns the policy target, with a share spread over all legal moves.
@@ -361,12 +351,6 @@ impl Reward {
             scalar: squared,
         }
     }
-}
-
-/// Returns 1 if the class, i64 `[B]`, has the largest logit of [B, n], and otherwise 0.
-fn is_right(logits: &Tensor, class: &Tensor) -> Tensor {
-    let chosen = logits.argmax(-1, false);
-    chosen.eq_tensor(class).to_kind(Kind::Float)
 }
 
 #[cfg(test)]

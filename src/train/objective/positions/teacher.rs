@@ -44,22 +44,17 @@ impl Teacher {
         kind: Kind,
     ) -> Result<Teacher, TeacherError> {
         let path = config.net.clone();
-        let file = match std::fs::read(&path) {
-            Ok(file) => file,
-            Err(source) => return Err(TeacherError::Read { path, source }),
+        let failed = |source| TeacherError::Network {
+            path: config.net.clone(),
+            source,
         };
-        let opened = match Opened::new(&file, policy, device) {
-            Ok(opened) => opened,
-            Err(source) => return Err(TeacherError::Network { path, source }),
-        };
+        let file = std::fs::read(&path).map_err(|source| TeacherError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let opened = Opened::new(&file, policy, device).map_err(failed)?;
         let metadata = opened.metadata.clone();
-        let planes = match metadata.planes() {
-            Ok(planes) => planes.clone(),
-            Err(error) => {
-                let source = error.into();
-                return Err(TeacherError::Network { path, source });
-            }
-        };
+        let planes = metadata.planes().map_err(|error| failed(error.into()))?;
         // All classical formats have the same rows.
         let is_same =
             |own: InputFormat| own == format || own.is_classical() && format.is_classical();
@@ -75,7 +70,7 @@ impl Teacher {
         let required = |name| metadata.output(name).unwrap_or_default();
         let program = opened.into_program(kind.into(), Decoding::default());
         Ok(Teacher {
-            program: program.map_err(|source| TeacherError::Network { path, source })?,
+            program: program.map_err(failed)?,
             words,
             policy: required("policy"),
             wdl: required("wdl"),

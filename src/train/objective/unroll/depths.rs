@@ -8,7 +8,7 @@ use super::{OWN, Unroll, UnrollOutputs, UnrollSamples, prior};
 use crate::network::Output;
 use crate::train::config::UnrollConfig;
 use crate::train::distributed::{GroupError, World};
-use crate::train::objective::{Diagnostics, totals};
+use crate::train::objective::{Diagnostics, sum, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -61,10 +61,6 @@ impl Diagnostics<Unroll> for Depths {
         let heads = samples.weights.size()[0] - OWN.len() as i64;
         let own = |place: i64| samples.weights.get(heads + place);
         let (playing, end_known, there, foretold) = (own(0), own(1), own(3), own(4));
-        let sum = |tensor: &Tensor| {
-            let tensor = tensor.to_kind(Kind::Float);
-            tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
-        };
 
         let guessed = outputs.rules.board.argmax(-1, false);
         let right = guessed.eq_tensor(&samples.board);

@@ -130,6 +130,9 @@ fn odd_games_are_reviewed_as_far_as_they_go() {
         let json = reviewed(folder.path(), &["game.pgn", "-o", "page.html"]);
         let game = &json["games"][0];
         assert_eq!(game["plies"].as_array().unwrap().len(), plies, "{text}");
+        let unreadable = json["summary"]["unreadable"].to_string();
+        assert!(unreadable.contains(said), "{unreadable}");
+        assert_eq!(unreadable == "[]", said.is_empty(), "{unreadable}");
         let warnings = game["game"]["warnings"].to_string();
         assert!(warnings.contains(said), "{warnings}");
         assert_eq!(warnings == "[]", said.is_empty(), "{warnings}");

@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use shakmaty::Color;
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,10 +111,13 @@ impl Arguments {
         let bar = progress::bar(Some(positions(&games)), "positions");
         let mut reports = Vec::new();
         let (mut annotated, mut rows) = (String::new(), Vec::new());
+        let mut names = HashSet::new();
         for (number, (source, side)) in (1..).zip(&games) {
             let report = self.review(&reviewer, source, *side, &|| bar.inc(1))?;
             annotated += &annotated_pgn(source, &report);
-            rows.extend(puzzles(&report));
+            // The same mistake may occur in several games.
+            let found = puzzles(&report).into_iter();
+            rows.extend(found.filter(|row| names.insert(row[0].clone())));
             let page = self.save_page(folder, number, &report)?;
             let keeps_all = self.json || games.len() == 1;
             let kept = if keeps_all {
@@ -191,7 +195,14 @@ impl Arguments {
                         _ => Ok(source),
                     });
                 match source {
-                    Ok(source) => self.add(source, &mut read),
+                    Ok(source) => {
+                        if let Some(cut_off) = source.cut_off() {
+                            let line = format!("{name}, game {number}: {cut_off}");
+                            tell(format_args!("{line}"));
+                            read.unreadable.push(line);
+                        }
+                        self.add(source, &mut read);
+                    }
                     Err(error) => {
                         let line = format!("{name}, game {number}: {error}");
                         tell(format_args!("left out: {line}"));

@@ -89,9 +89,7 @@ pub fn outline(source: &Source, setting: &Setting) -> Report {
 
 /// Returns where a game that was not read to its end breaks off.
 fn cut_off(source: &Source) -> Option<String> {
-    let fault = source.fault.as_ref()?;
-    let moves = source.moves().len();
-    Some(format!("The game was read up to ply {moves}: {fault}."))
+    Some(format!("The game was {}.", source.cut_off()?))
 }
 
 struct Judge<'a> {

@@ -54,7 +54,9 @@ fn row(report: &Report, start: &str, last: &PlyReport, ply: &PlyReport) -> Optio
         super::report::Side::Black => best.evaluation.reversed(),
     };
     let is_apart = match ply.second {
-        None => true,
+        // A proven mate ends the search before other moves are visited. Without a mate, moves that
+        // were not visited may be as good.
+        None => matches!(evaluation, Evaluation::Mate(1..)),
         // A slower mate is also a solution.
         Some(Evaluation::Mate(1..)) => false,
         Some(second) => evaluation.chances() - second.chances() >= APART,
@@ -161,7 +163,12 @@ mod tests {
         report.side = Some(crate::review::report::Side::Black);
         assert!(puzzles(&report).is_empty());
         report.side = None;
-        report.plies[2].second = Some(Evaluation::Centipawns(-90));
-        assert!(puzzles(&report).is_empty());
+        for second in [Some(Evaluation::Centipawns(-90)), None] {
+            report.plies[2].second = second;
+            assert!(puzzles(&report).is_empty());
+        }
+        // A mate needs no other move for comparison.
+        report.plies[2].best.as_mut().unwrap().evaluation = Evaluation::Mate(1);
+        assert_eq!(puzzles(&report).len(), 1);
     }
 }

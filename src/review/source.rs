@@ -36,6 +36,13 @@ impl Source {
         })
     }
 
+    /// Returns how far the game was read and why it was not read to its end, if that is the case.
+    #[must_use]
+    pub fn cut_off(&self) -> Option<String> {
+        let fault = self.fault.as_ref()?;
+        Some(format!("read up to ply {}: {fault}", self.moves().len()))
+    }
+
     /// Returns the value of a tag, or `None` if it is missing or unknown.
     #[must_use]
     pub fn tag(&self, name: &str) -> Option<&str> {

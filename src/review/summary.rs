@@ -20,7 +20,7 @@ pub struct Summary {
     pub player: Option<String>,
     /// The games, in the order in which they were reviewed.
     pub games: Vec<GameRow>,
-    /// Games that could not be read, with the reason.
+    /// Games that could not be read, or not to their end, with the reason.
     pub unreadable: Vec<String>,
     /// The totals over all reviewed sides.
     pub total: Total,

@@ -56,7 +56,11 @@ impl ReviewRequest {
                 .map_err(|error| error.to_string())
                 .and_then(|text| source(&text));
             match read {
-                Ok(source) => games.push(source),
+                Ok(source) => {
+                    let cut_off = source.cut_off();
+                    unreadable.extend(cut_off.map(|it| format!("game {number}: {it}")));
+                    games.push(source);
+                }
                 Err(error) => unreadable.push(format!("game {number}: {error}")),
             }
         }

@@ -105,7 +105,13 @@ impl Summary {
         }
         let [blunders, mistakes, inaccuracies] = total.marks;
         lines.push(format!(
-            "{blunders} blunders, {mistakes} mistakes, {inaccuracies} inaccuracies"
+            "{}, {}, {inaccuracies} {}",
+            counted(blunders, "blunder"),
+            counted(mistakes, "mistake"),
+            match inaccuracies {
+                1 => "inaccuracy",
+                _ => "inaccuracies",
+            }
         ));
         if let Some(rating) = total.estimate {
             let Rating { low, high, .. } = rating;

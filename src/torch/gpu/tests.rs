@@ -2,8 +2,8 @@ use super::*;
 use std::process::Command;
 
 const SIZES: Sizes = Sizes {
-    words: 324,
-    features: 196,
+    words: 320,
+    features: 192,
     layers: 4,
     width: 128,
     heads: 4,

@@ -12,7 +12,7 @@ use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
 use std::ffi::{CString, c_int};
 use std::fmt::{self, Debug, Formatter};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::{fs, ptr};
 use tch::{Device, Kind, Tensor};
@@ -58,6 +58,23 @@ impl Sizes {
             ..self
         });
         fitted.find(|sizes| shim::tessera_gpu_shared_memory(sizes) <= shared_memory)
+    }
+
+    /// Returns the numbers of parameters that the kernel reads: in matrices and in vectors.
+    fn parameters(&self) -> [usize; 2] {
+        let size = |size: c_int| size as usize;
+        let [width, wide] = [self.width, self.feed_forward].map(size);
+        let [compress, hidden, generator] = [self.compress, self.hidden, self.generator].map(size);
+        let vectors = size(self.heads) * generator;
+        let gab = compress * width + hidden * 64 * compress + vectors * hidden;
+        let layer = gab + 4 * width * width + 2 * wide * width;
+        let embedding = width * size(self.features).next_multiple_of(16);
+        let biases = compress + 3 * (hidden + vectors) + 9 * width + wide;
+        let layers = size(self.layers);
+        [
+            embedding + generator * 64 * 64 + layers * layer,
+            2 * 64 * width + 2 * size(self.heads) + layers * biases,
+        ]
     }
 
     /// Returns the values in the order of their declaration, in C's syntax.
@@ -144,12 +161,17 @@ impl Encoder {
     ///
     /// # Errors
     /// [`TorchError`] if the kernel cannot be compiled or loaded.
+    ///
+    /// # Panics
+    /// Panics if the numbers of parameters do not match the sizes.
     pub fn new(
         sizes: Sizes,
         matrices: &Tensor,
         vectors: &Tensor,
         device: Device,
     ) -> Result<Option<Encoder>, TorchError> {
+        let given = [matrices, vectors].map(Tensor::numel);
+        assert_eq!(given, sizes.parameters(), "{sizes:?}");
         let (sizes, kernel) = match device {
             Device::Cuda(number) => match load(sizes, number as c_int)? {
                 Some((sizes, kernel)) => (sizes, Some(kernel)),
@@ -188,7 +210,7 @@ impl Encoder {
         let [words, matrices, vectors] =
             fused::raw([Some(&words), Some(&self.matrices), Some(&self.vectors)]);
         // SAFETY: the tensors are valid for the call, and their numbers of elements match the
-        // sizes.
+        // sizes, as `new` and the assertion above have checked.
         let [tokens] = fused::outputs(|out| unsafe {
             let (sizes, is_reversed) = (&self.sizes, self.is_reversed);
             shim::tessera_gpu_encode(kernel, sizes, is_reversed, words, matrices, vectors, out)
@@ -296,11 +318,7 @@ impl Source {
     /// Returns the file of a cache folder for the compiled kernel.
     fn file(&self, folder: &Path) -> PathBuf {
         let key = format!("{}\n{}", self.architecture, self.text());
-        let digits = Sha256::digest(key)[..16]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>();
-        folder.join(format!("{digits}.cubin"))
+        folder.join(format!("{:x}.cubin", Sha256::digest(key)))
     }
 }
 
@@ -309,9 +327,7 @@ fn keep(file: &Path, code: &[u8]) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut unfinished = atomic_file::unfinished(file)?;
-    unfinished.write_all(code)?;
-    atomic_file::persist(unfinished, file)
+    atomic_file::write(file, code)
 }
 
 /// Returns the folder of the user's cache for kernels.

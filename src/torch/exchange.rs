@@ -27,7 +27,7 @@ impl TorchBackend {
         moves: &[&[u16]],
         steps: Option<usize>,
     ) -> Result<Returned, NetworkError> {
-        gpu::own_stream(self.device)?;
+        gpu::assign_stream(self.device)?;
         let compact = self.program.compact();
         let padded = self.padded(inputs);
         let [rows, places] = self.sent(&padded, moves, compact)?;

@@ -219,11 +219,11 @@ impl Encoder {
     }
 }
 
-/// Makes the calling thread use a stream of its own on a device, so that one thread's copies
+/// Assigns one of a few streams of a device to the calling thread, so that one thread's copies
 /// overlap with another thread's kernels.
-pub(super) fn own_stream(device: Device) -> Result<(), TorchError> {
+pub(super) fn assign_stream(device: Device) -> Result<(), TorchError> {
     match device {
-        Device::Cuda(number) => check(shim::tessera_gpu_own_stream(number as c_int)),
+        Device::Cuda(number) => check(shim::tessera_gpu_assign_stream(number as c_int)),
         _ => Ok(()),
     }
 }

@@ -224,7 +224,7 @@ unsafe extern "C" {
         vectors: In,
         out: Out,
     ) -> Failure;
-    pub(super) safe fn tessera_gpu_own_stream(device: c_int) -> Failure;
+    pub(super) safe fn tessera_gpu_assign_stream(device: c_int) -> Failure;
     pub(super) fn tessera_rotated_heads(
         joint: In,
         cos: In,

@@ -306,7 +306,7 @@ char* tessera_gpu_encode(const Kernel* kernel, const Sizes* sizes, bool reversed
 
 // Assigns one of a few streams of a device to the calling thread, so that one caller's copies
 // overlap with another's kernels. (libtorch keeps memory for each stream, so there are only a few.)
-char* tessera_gpu_own_stream(int device) {
+char* tessera_gpu_assign_stream(int device) {
   return guarded([&] {
     thread_local std::set<int> assigned;
     if (!assigned.insert(device).second) {

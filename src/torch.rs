@@ -22,11 +22,12 @@ pub(crate) mod shim;
 pub(crate) mod tiny;
 
 pub use device::{DeviceError, device};
+pub use fused::compute_as_on_a_gpu;
 pub use hash::tensor_hash;
 pub use module::{ComputeType, Module, TorchError};
 pub use pickle::PickleError;
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
-pub use profile::trace;
+pub use profile::Trace;
 pub use program::{Compact, Program};
 pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 

@@ -4,6 +4,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use crate::interop_lc0::plain;
+use crate::support::launches;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::fs;
@@ -150,17 +151,6 @@ fn backendbench_traces_a_networks_operators() {
     let operators = events.iter().filter(|event| event["cat"] == "cpu_op");
     // There are ten evaluations, each with several operators.
     assert!(operators.count() > 10, "{}", events.len());
-}
-
-/// Returns the number of launches in a trace, as `bench/gpu` counts them.
-fn launches(python: &Path, trace: &Path) -> usize {
-    let script = "import json, runpy, sys; gpu = runpy.run_path(sys.argv[1]); \
-                  print(len(gpu['launches'](json.load(open(sys.argv[2])))))";
-    let mut counter = Command::new(python);
-    counter.args(["-c", script]);
-    counter.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/gpu"));
-    counter.arg(trace);
-    said(counter).trim().parse().unwrap()
 }
 
 /// Counted on the CPU. A GPU also copies the input and the output.

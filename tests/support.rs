@@ -80,3 +80,14 @@ pub fn loader(
         positions, sampling, split, batch_size, cursor, shard, threads,
     )
 }
+
+/// Returns the number of launches in a trace, as `bench/gpu` counts them.
+pub fn launches(python: &Path, trace: &Path) -> usize {
+    let script = "import json, runpy, sys; gpu = runpy.run_path(sys.argv[1]); \
+                  print(len(gpu['launches'](json.load(open(sys.argv[2])))))";
+    let mut counter = Command::new(python);
+    counter.args(["-c", script]);
+    counter.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/gpu"));
+    counter.arg(trace);
+    succeed(&mut counter).trim().parse().unwrap()
+}

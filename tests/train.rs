@@ -12,6 +12,7 @@ mod ratings;
 mod recovery;
 mod replicas;
 mod report;
+mod traces;
 pub mod workplace;
 pub mod worlds;
 

@@ -224,8 +224,9 @@ fn trace(path: &Path, backend: &dyn Backend, positions: &Batch, size: usize) -> 
     let mut batch = Batch::default();
     (0..size).for_each(|index| batch.push_from(positions, index));
     let mut out = tessera::backend::Evaluations::default();
-    let evaluate = || (0..TRACED).try_for_each(|_| backend.evaluate(&batch, &mut out));
-    Ok(tessera::torch::trace(path, evaluate)??)
+    let trace = tessera::torch::Trace::begin(path)?;
+    (0..TRACED).try_for_each(|_| backend.evaluate(&batch, &mut out))?;
+    Ok(trace.finish()?)
 }
 
 #[cfg(not(feature = "torch"))]

@@ -139,6 +139,7 @@ impl Learner<'_> {
             folder: self.folder(),
             threads: context.threads,
             time: None,
+            trace: None,
             stop: Arc::clone(&context.stop),
         }
     }

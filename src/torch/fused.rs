@@ -12,6 +12,7 @@ use super::module::ComputeType;
 use super::shim::{self, Call, RawTensor, Settings, Way, take_text};
 use std::ffi::c_char;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tch::{Device, Kind, Tensor};
 
 /// Every width must be a multiple of this number, because AMX multiplies 32 bf16 elements at a
@@ -88,8 +89,21 @@ pub(crate) fn int8() -> Option<Int8> {
 }
 
 /// At least the number of instruction sets for which any processor has kernels.
-#[cfg(test)]
 pub(crate) const ALL_SETS: usize = 9;
+
+/// Whether [`compute_as_on_a_gpu`] was called.
+static AS_ON_A_GPU: AtomicBool = AtomicBool::new(false);
+
+/// Makes this thread compute with the operators of a GPU instead of the kernels for the CPU.
+pub fn compute_as_on_a_gpu() {
+    shim::tessera_fused_pass_over(ALL_SETS);
+    AS_ON_A_GPU.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether this tensor is on a GPU, or is [treated](compute_as_on_a_gpu) as if it were.
+pub(crate) fn is_as_on_a_gpu(tensor: &Tensor) -> bool {
+    tensor.device() != Device::Cpu || AS_ON_A_GPU.load(Ordering::Relaxed)
+}
 
 /// Runs `work` with the given number of the fastest instruction sets disabled. From fastest to
 /// slowest, the sets are AMX, AVX-512 with bf16, AVX-512 without bf16, and AVX2.

@@ -53,6 +53,9 @@ pub enum TrainError {
         "the checkpoint in {0} has a different architecture: train into another folder, or restore the configuration"
     )]
     Architecture(PathBuf),
+    /// The steps cannot be traced.
+    #[error("cannot trace the training: {0}")]
+    Trace(#[source] TorchError),
     /// Threads cannot be started.
     #[error("cannot start the threads that train: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),

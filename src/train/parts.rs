@@ -1,6 +1,7 @@
 //! Splits the flat vectors into parts that fit into the processor's cache.
 
-use tch::{Device, Tensor};
+use crate::torch::fused::is_as_on_a_gpu;
+use tch::Tensor;
 
 /// Number of elements per part. At this size, the parts of five f32 vectors fit into a megabyte of
 /// cache, while the overhead per operation is still small.
@@ -20,13 +21,12 @@ impl Part {
     }
 }
 
-/// Returns the parts of vectors like this one. On devices other than the CPU there is a single
-/// part.
+/// Returns the parts of vectors like this one. On a GPU there is a single part.
 pub(super) fn parts(vector: &Tensor) -> impl Iterator<Item = Part> + use<> {
     let count = vector.size()[0];
-    let length = match vector.device() {
-        Device::Cpu => LENGTH,
-        _ => count.max(1),
+    let length = match is_as_on_a_gpu(vector) {
+        true => count.max(1),
+        false => LENGTH,
     };
     (0..count).step_by(length as usize).map(move |start| Part {
         start,
@@ -37,7 +37,7 @@ pub(super) fn parts(vector: &Tensor) -> impl Iterator<Item = Part> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tch::Kind;
+    use tch::{Device, Kind};
 
     #[test]
     fn parts_are_everything_once() {

@@ -79,6 +79,7 @@ warmup = 0
         folder: folder.join("run"),
         threads: 1,
         time: None,
+        trace: None,
         stop: Default::default(),
     };
     let mut losses = Vec::new();

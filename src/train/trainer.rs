@@ -4,6 +4,7 @@ mod rank;
 mod replicas;
 mod run;
 mod task;
+mod traced_steps;
 mod validation;
 
 use super::checkpoint::{Checkpoint, State};
@@ -40,6 +41,8 @@ pub struct RunOptions {
     pub threads: usize,
     /// Time after which the run stops with a checkpoint, from which it can be resumed.
     pub time: Option<Duration>,
+    /// Write a [trace](crate::torch::Trace) of ten steps to this file.
+    pub trace: Option<PathBuf>,
     /// Set to true to stop with a checkpoint after the current step.
     pub stop: Arc<AtomicBool>,
 }

@@ -53,6 +53,7 @@ shards = [{{ path = {shard:?} }}]
         folder: folder.join("run"),
         threads: 1,
         time: None,
+        trace: None,
         stop: Default::default(),
     };
     let mut trainer = Trainer::open(&config, &options, Device::Cpu)?;

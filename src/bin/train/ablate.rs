@@ -203,6 +203,7 @@ impl Bench {
             folder,
             threads: self.threads,
             time,
+            trace: None,
             stop: self.stop.clone(),
         }
     }

@@ -51,6 +51,14 @@ pub struct Run {
     /// Stop after this time, with a checkpoint to resume from.
     #[arg(long, value_name = "TIME")]
     time: Option<TimeSpan>,
+    /// Trace steps 11 to 20 and write libtorch's operators and, on a GPU, kernel launches and
+    /// kernels to this file, in Chrome's trace format.
+    #[arg(long, value_name = "OUT.json")]
+    trace: Option<PathBuf>,
+    /// On the CPU, compute with the operators of a GPU, so that a trace shows them; needs
+    /// `--threads 1`.
+    #[arg(long, hide = true)]
+    as_on_a_gpu: bool,
     /// With several processes: how long each waits for the others before it gives
     /// up.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = TimeSpan::positive)]
@@ -72,6 +80,9 @@ impl Run {
         if let Some(folder) = &self.shards {
             take_shards_from(folder, &mut config)?;
         }
+        if self.as_on_a_gpu {
+            tessera::torch::compute_as_on_a_gpu();
+        }
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
         let (device, threads) = self.device.prepare_with(launch.as_ref())?;
         let options = RunOptions {
@@ -80,6 +91,7 @@ impl Run {
                 .unwrap_or_else(|| PathBuf::from("runs").join(&config.name)),
             threads,
             time: self.time.map(|time| time.0),
+            trace: self.trace,
             stop: stop_when_interrupted(STOPPING)?,
         };
         output::check_folder(&options.folder)?;

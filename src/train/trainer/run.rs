@@ -3,6 +3,7 @@
 
 use super::replicas::Replicas;
 use super::task::with_objective;
+use super::traced_steps::TracedSteps;
 use super::{Progress, RunOptions, Summary, Trainer};
 use crate::data::loader::{Loader, LoaderError, Split};
 use crate::train::checkpoint::{Checkpoint, CheckpointError};
@@ -28,6 +29,7 @@ struct Session<'a, O> {
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
     replicas: Replicas<O>,
+    traced: TracedSteps,
     /// Set to false once a validation has found no games.
     validates: bool,
     report: &'a mut dyn FnMut(&Progress),
@@ -99,6 +101,7 @@ impl Trainer {
                 self.device,
                 self.threads(options.threads)?,
             )?,
+            traced: TracedSteps::new(options.trace.clone()),
             validates: true,
             report,
             started: Instant::now(),
@@ -119,6 +122,7 @@ impl Trainer {
         while let Some(instability) = self.advance(session)? {
             self.roll_back(session, instability)?;
         }
+        session.traced.finish().map_err(TrainError::Trace)?;
         if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
             // The run stopped during a loss spike and must resume from before it.
             if let Some(recorder) = &session.recorder {
@@ -157,6 +161,7 @@ impl Trainer {
         )?;
         let mut watch = Stopwatch::new(self.device);
         while self.step < self.config.steps {
+            session.traced.before_step().map_err(TrainError::Trace)?;
             watch.begin();
             let Some(batch) = batches.next() else { break };
             let batch = batch?;

@@ -33,6 +33,7 @@ PLIES = 20
 NODES = 20_000, 100_000  # for most positions, and for frequent ones
 OFTEN = 200
 LINES = 5
+SYSTEMATIC = "1-ply", "2-ply", "3-ply", "eco", "4-ply"  # sources whose positions are all labelled
 MOVES = re.compile(r"\{[^}]*\}|\([^)]*\)|\d+\.+|[^\s]*\$\d+")
 
 
@@ -97,7 +98,7 @@ def collect(arguments):
                 else:
                     entry["paths"].append(path)
 
-    for plies in (1, 3):
+    for plies in (1, 2, 3):
         for board in paths(plies):
             add(board, f"{plies}-ply")
     for line in eco_lines(arguments.eco):
@@ -121,8 +122,8 @@ def collect(arguments):
     for board in game_positions(arguments.human, 1, rng):
         add(board, "human")
     order = sorted(found.items(), key=lambda item: (-item[1]["count"], item[0]))
-    often = [item for item in order if item[1]["count"] >= arguments.often or item[1]["source"] in ("1-ply", "3-ply", "eco", "4-ply")]
-    rare = [item for item in order if not (item[1]["count"] >= arguments.often or item[1]["source"] in ("1-ply", "3-ply", "eco", "4-ply"))]
+    often = [item for item in order if item[1]["count"] >= arguments.often or item[1]["source"] in SYSTEMATIC]
+    rare = [item for item in order if not (item[1]["count"] >= arguments.often or item[1]["source"] in SYSTEMATIC)]
     rare = rng.sample(rare, min(arguments.rare, len(rare)))
     print(len(found), "positions,", len(often), "kept, and of the rare", len(rare))
     # Label frequent positions first, in case time runs out.

@@ -4,12 +4,14 @@
     bench/openings.py reference -o bench/openings.csv --eco DIR --games master-games.pgn.zst
     bench/openings.py measure bench/openings.csv --net FILE… [--engine FILE]
 
-The reference contains evaluations by Stockfish, with 20,000 nodes and its WDL model, of the 400 positions
-after two plies, of every 12th line in the ECO tables, and of 800 quiet positions from master games, one per
+The reference contains evaluations by Stockfish, with 20,000 nodes and its WDL model, of 200 of the 400
+positions after two plies, of every 12th line in the ECO tables, and of 800 quiet positions from master games, one per
 game. A position is quiet if the side to move is not in check, Stockfish's move is neither a capture nor
 a check, and its expected score is within ±0.9. Expected scores are in -1..1, from the perspective of the side
 to move. The network reads the moves that led to a position or, for quiet positions, the last seven of them.
-The positions are used only for measuring; they are excluded from training, also with colours reversed.
+The positions are used only for measuring; they are excluded from training, also with colours reversed. The
+other 200 positions after two plies may be used in training: a network that never sees such positions
+overrates the side to move in them.
 
 Needs chess: tools/venv.
 """
@@ -30,6 +32,7 @@ import chess
 import chess.pgn
 
 NODES = 20_000
+TWO_PLIES = 200
 ECO_STEP = 12  # every 12th line is measured
 QUIET = 800
 PLIES = 16, 100  # range of plies of master games for quiet positions
@@ -105,6 +108,15 @@ def two_plies():
         board.pop()
 
 
+def held_out():
+    """Yields the positions after two plies that are not used in training."""
+    lines = sorted(two_plies())
+    random.Random(2026).shuffle(lines)
+    main = "e2e4 e7e5"
+    trained = [line for line in lines if line != main][:TWO_PLIES]
+    yield from (line for line in two_plies() if line not in trained)
+
+
 def eco_lines(folder):
     for name in "abcde":
         with (Path(folder) / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
@@ -148,7 +160,7 @@ def reference(arguments):
     with open(arguments.output, "w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["set", "fen", "moves", "expected", "best"])
-        for moves in two_plies():
+        for moves in held_out():
             out.writerow(["two-ply", "", moves, *judged(stockfish, "", moves)])
         for moves in list(eco_lines(arguments.eco))[::ECO_STEP]:
             if not board_of("", moves).is_game_over():

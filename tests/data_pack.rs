@@ -201,7 +201,7 @@ fn bad_games_are_skipped_by_name_or_stop_a_strict_run() {
     let (shard, said) = pack(&input, &output, &["--played"]);
     assert_eq!(records(&shard).len(), 2);
     assert!(
-        said.contains("game 2: `Ke5` at ply 1 is not a legal move"),
+        said.contains("game 2: `Ke5` at ply 2 is not a legal move"),
         "{said}"
     );
 

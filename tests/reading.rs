@@ -91,19 +91,19 @@ fn invalid_moves_are_named_and_skip_their_game() {
     assert!(packed.starts_with("out: 2 games, 5 samples"), "{packed}");
     assert!(packed.ends_with("1 skipped\n"), "{packed}");
     assert!(
-        said.contains("game 1: `Sf3` at ply 2 is not a move"),
+        said.contains("game 1: `Sf3` at ply 3 is not a move"),
         "{said}"
     );
     let (input, output) = (folder.path("games.pgn"), folder.path("strict.shard"));
     let strict = train(&["pack", &input, "-o", &output, "--played", "--strict"]);
-    assert!(failure(strict).contains("`Sf3` at ply 2"));
+    assert!(failure(strict).contains("`Sf3` at ply 3"));
     assert!(!Path::new(&output).exists());
     let (stats, said) = told(train(&["stats", &input]));
     assert!(
         stats.contains("\n  unusable records               1\n"),
         "{stats}"
     );
-    assert!(said.contains("game 1: `Sf3` at ply 2"), "{said}");
+    assert!(said.contains("game 1: `Sf3` at ply 3"), "{said}");
 }
 
 #[test]

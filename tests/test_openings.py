@@ -33,14 +33,14 @@ class TestOpenings(ToolTest):
 
     def test_unreadable_games_are_named(self):
         for moves, reason in (
-            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1: `Sf3` at ply 2 is not a move"),
-            ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 2 is not a legal move"),
-            ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
-            ("1. a8Q Kg7", "`a8Q` at ply 0 is not a legal move"),
-            ("1. e4 {never closed", "`{` at ply 1 is not a move"),
+            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1: `Sf3` at ply 3 is not a move"),
+            ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 3 is not a legal move"),
+            ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 5 is ambiguous"),
+            ("1. a8Q Kg7", "`a8Q` at ply 1 is not a legal move"),
+            ("1. e4 {never closed", "`{` at ply 2 is not a move"),
             ("1. e4 (1. d4 e5", "a variation has no end"),
             ("1. e4) e5", "`)` closes no variation"),
-            ("1. e4 1-0 e5", "`e5` at ply 1 follows the result"),
+            ("1. e4 1-0 e5", "`e5` at ply 2 follows the result"),
             ("[Variant \"Atomic\"]\n\n1. e4", "variant `Atomic` is not chess"),
         ):
             self.assertIn(reason, self.refused(moves))

@@ -46,7 +46,7 @@ pub enum Unencodable {
         most: usize,
     },
     /// The vocabulary lacks a move of the game.
-    #[error("its vocabulary lacks the move {mv} at ply {ply}")]
+    #[error("its vocabulary lacks the move {mv} at ply {}", ply + 1)]
     UnknownMove {
         /// The move in UCI notation.
         mv: String,
@@ -196,7 +196,7 @@ mod tests {
         let error = encoder.encode(&longer, &mut tokens).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "its vocabulary lacks the move g1f3 at ply 2"
+            "its vocabulary lacks the move g1f3 at ply 3"
         );
         assert!(tokens.is_empty());
     }

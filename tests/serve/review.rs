@@ -144,7 +144,7 @@ fn odd_games_are_reviewed_as_far_as_they_go() {
     let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
     for (pgn, plies, said) in [
         ("1. e4 e5 2. Nf3", 3, ""),
-        ("1. e4 e5 2. Ke4 Nc6 3. d4 *", 2, "`Ke4` at ply 2"),
+        ("1. e4 e5 2. Ke4 Nc6 3. d4 *", 2, "`Ke4` at ply 3"),
         ("1. e4 (1. d4 d5 (1... Nf6)) e5 {good} 1/2-1/2", 2, ""),
         (
             "[FEN \"4k3/8/8/8/8/8/4R3/4K3 b - - 0 1\"]\n[SetUp \"1\"]\n\n1... Kd7 2. Rd2+ *",

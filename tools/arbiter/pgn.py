@@ -121,7 +121,7 @@ def main_line(text, chess960=False, plies=None):
                 break
             board.push(read_move(board, GLUED.sub("", word)))
         except ValueError as error:
-            raise ValueError(f"`{word[:40]}` at ply {len(board.move_stack)} {error}") from None
+            raise ValueError(f"`{word[:40]}` at ply {len(board.move_stack) + 1} {error}") from None
     if depth:
         raise ValueError("a variation has no end")
     while plies is not None and len(board.move_stack) > plies:

@@ -96,6 +96,6 @@ impl fmt::Display for TokenPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TokenPlace { token, ply, depth } = self;
         let of = if *depth > 0 { " of a variation" } else { "" };
-        write!(formatter, "`{token}` at ply {ply}{of}")
+        write!(formatter, "`{token}` at ply {}{of}", ply + 1)
     }
 }

@@ -220,7 +220,7 @@ pub(super) mod tests {
             panic!("{said:?}")
         };
         assert!(
-            said.ends_with("games.pgn, game 3: `Sf6` at ply 1 is not a move"),
+            said.ends_with("games.pgn, game 3: `Sf6` at ply 2 is not a move"),
             "{said}"
         );
     }

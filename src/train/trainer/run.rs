@@ -115,10 +115,6 @@ impl Trainer {
     }
 
     fn train<O: Objective>(&mut self, session: &mut Session<O>) -> Result<Summary, TrainError> {
-        if self.step == 0 {
-            // The first rollback needs a checkpoint.
-            session.write(&self.checkpoint()?)?;
-        }
         while let Some(instability) = self.advance(session)? {
             self.roll_back(session, instability)?;
         }
@@ -159,6 +155,10 @@ impl Trainer {
             self.shard(),
             session.options.threads,
         )?;
+        if self.step == 0 {
+            // The first rollback needs a checkpoint.
+            session.write(&self.checkpoint()?)?;
+        }
         let mut watch = Stopwatch::new(self.device);
         while self.step < self.config.steps {
             session.traced.before_step().map_err(TrainError::Trace)?;

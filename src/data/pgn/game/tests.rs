@@ -180,26 +180,26 @@ fn ratings_are_read_where_they_are_given() {
 fn bad_games_are_refused_with_the_reason() {
     let crowd = "QQQQQQBk/Q6B/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1";
     for (text, reason) in [
-        ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 2 is not a legal move"),
+        ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 3 is not a legal move"),
         (
             "1. e4 (1. e5) *",
-            "`e5` at ply 0 of a variation is not a legal move",
+            "`e5` at ply 1 of a variation is not a legal move",
         ),
-        ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
-        ("1. a8Q Kg7 *", "`a8Q` at ply 0 is not a legal move"),
-        ("1. e4 e5 2. Sf3 Sc6 1-0", "`Sf3` at ply 2 is not a move"),
+        ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 5 is ambiguous"),
+        ("1. a8Q Kg7 *", "`a8Q` at ply 1 is not a legal move"),
+        ("1. e4 e5 2. Sf3 Sc6 1-0", "`Sf3` at ply 3 is not a move"),
         (
             "1. e4 (1. d4 Sf6) *",
-            "`Sf6` at ply 1 of a variation is not a move",
+            "`Sf6` at ply 2 of a variation is not a move",
         ),
-        ("1. e4 e5 } 2. Nf3 *", "`}` at ply 2 is not a move"),
-        ("1. e4 [%clk 0:01] e5", "`[%clk` at ply 1 is not a move"),
+        ("1. e4 e5 } 2. Nf3 *", "`}` at ply 3 is not a move"),
+        ("1. e4 [%clk 0:01] e5", "`[%clk` at ply 2 is not a move"),
         (
             "1. e4 e5 0-0 2. Nf3 *",
-            "`0-0` at ply 2 is not a legal move",
+            "`0-0` at ply 3 is not a legal move",
         ),
-        ("1. e4 e5 1-0 2. d4 *", "`d4` at ply 2 follows the result"),
-        ("1. e4 e5 1-0 --", "`--` at ply 2 follows the result"),
+        ("1. e4 e5 1-0 2. d4 *", "`d4` at ply 3 follows the result"),
+        ("1. e4 e5 1-0 --", "`--` at ply 3 follows the result"),
         ("1. e4 (1. d4 d5 2. c4 *", "a variation has no end"),
         ("1. e4) e5 *", "a variation ends without having begun"),
         ("1. e4 e5 {2. Nf3 *", "a comment after ply 2 has no end"),

@@ -33,6 +33,7 @@ PLIES = 20
 NODES = 20_000, 100_000  # for most positions, and for frequent ones
 OFTEN = 200
 LINES = 5
+EARLY = 20  # copies of each of the few positions after two plies
 SYSTEMATIC = "1-ply", "2-ply", "3-ply", "eco", "4-ply"  # sources whose positions are all labelled
 MOVES = re.compile(r"\{[^}]*\}|\([^)]*\)|\d+\.+|[^\s]*\$\d+")
 
@@ -178,7 +179,8 @@ def write(arguments):
         count += 1
         # The number of copies grows with the logarithm of the position's count, up to one per move sequence.
         copies = min(4, len(entry["paths"]), 1 + int(math.log10(max(1, entry["count"]))))
-        for path in entry["paths"][:copies]:
+        early = EARLY if entry["source"] == "2-ply" else 1
+        for path in entry["paths"][:copies] * early:
             lines = labels[entry["key"]]["lines"]
             board = chess.Board()
             words = []

@@ -120,7 +120,7 @@ fn odd_games_are_reviewed_as_far_as_they_go() {
         (
             "[Variant \"Chess960\"]\n[FEN \"bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9\"]\n\n9. Nc3 O-O *",
             1,
-            "`O-O` at ply 1",
+            "`O-O` at ply 2",
         ),
         (&long, 600, ""),
         ("[White \"a\"]\n[Result \"*\"]\n\n*", 0, ""),
@@ -261,7 +261,7 @@ fn refusals_give_their_reason() {
     ]);
     for (arguments, said) in [
         (&["none.pgn"][..], "none.pgn"),
-        (&["text.pgn"], "`hello` at ply 0 is not a move"),
+        (&["text.pgn"], "`hello` at ply 1 is not a move"),
         (&["empty.pgn"], "no game was found"),
         (&["game.pgn", "--player", "Zoe"], "no game of Zoe was found"),
         (

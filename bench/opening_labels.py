@@ -30,7 +30,7 @@ import chess.pgn
 from openings import Engine, board_of, eco_lines, texts
 
 PLIES = 20
-NODES = 20_000, 100_000  # for most positions, and for frequent ones
+NODES = 20_000, 100_000  # for most positions, and for frequent ones and those after two plies
 OFTEN = 200
 LINES = 5
 EARLY = 20  # copies of each of the few positions after two plies
@@ -155,7 +155,7 @@ def label(arguments):
                 continue
             if time.monotonic() > end:
                 break
-            nodes = NODES[entry["count"] >= OFTEN]
+            nodes = NODES[entry["count"] >= OFTEN or entry["source"] == "2-ply"]
             lines = {}
             for line in stockfish.search("", entry["paths"][0], nodes):
                 if found := re.search(r" depth (\d+) .* multipv (\d+) score (cp|mate) (-?\d+) wdl (\d+) \d+ (\d+) .* pv (\S+)", line):

@@ -21,7 +21,7 @@ pub(crate) const MULTIPLE: i64 = 32;
 
 /// Returns whether kernels exist for the dtype and device of this tensor and for these widths.
 pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
-    like.device() == Device::Cpu
+    !is_as_on_a_gpu(like)
         && widths.iter().all(|width| width % MULTIPLE == 0)
         // SAFETY: the tensor is valid for the call.
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
@@ -47,9 +47,9 @@ pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]
 
 /// Returns whether [`time_attention`] accepts this projection.
 pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
-    let [joint] = raw([Some(joint)]);
+    let [raw_joint] = raw([Some(joint)]);
     // SAFETY: the tensor is valid for the call.
-    unsafe { shim::tessera_takes_time_attention(joint, heads) }
+    !is_as_on_a_gpu(joint) && unsafe { shim::tessera_takes_time_attention(raw_joint, heads) }
 }
 
 /// Computes the attention of each square to the same square on all boards, [B, T, 64, heads · head
@@ -89,14 +89,14 @@ pub(crate) fn int8() -> Option<Int8> {
 }
 
 /// At least the number of instruction sets for which any processor has kernels.
+#[cfg(test)]
 pub(crate) const ALL_SETS: usize = 9;
 
 /// Whether [`compute_as_on_a_gpu`] was called.
 static AS_ON_A_GPU: AtomicBool = AtomicBool::new(false);
 
-/// Makes this thread compute with the operators of a GPU instead of the kernels for the CPU.
+/// Makes the process train with the operators of a GPU instead of the kernels for the CPU.
 pub fn compute_as_on_a_gpu() {
-    shim::tessera_fused_pass_over(ALL_SETS);
     AS_ON_A_GPU.store(true, Ordering::Relaxed);
 }
 

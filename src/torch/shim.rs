@@ -165,6 +165,7 @@ unsafe extern "C" {
 
     pub(super) fn tessera_fused_available(like: In) -> bool;
     pub(super) safe fn tessera_fused_int8(fastest: &mut bool, bf16: &mut bool) -> bool;
+    #[cfg(test)]
     pub(super) safe fn tessera_fused_pass_over(sets: usize);
     pub(super) fn tessera_fused_attention(call: *const Call, out: Out) -> Failure;
     pub(super) fn tessera_fused_dense(call: *const Call, out: Out) -> Failure;

@@ -55,8 +55,7 @@ pub struct Run {
     /// kernels to this file, in Chrome's trace format.
     #[arg(long, value_name = "OUT.json")]
     trace: Option<PathBuf>,
-    /// On the CPU, compute with the operators of a GPU, so that a trace shows them; needs
-    /// `--threads 1`.
+    /// On the CPU, compute with the operators of a GPU, so that a trace shows them.
     #[arg(long, hide = true)]
     as_on_a_gpu: bool,
     /// With several processes: how long each waits for the others before it gives

@@ -1,4 +1,4 @@
-//! Embeds networks and the web board, and sets the paths at which the binaries find libtorch
+//! Embeds networks, the web board and Stockfish for the browser, and sets the paths at which the binaries find libtorch
 //! regardless of the working directory. `src/native` compiles our C++ code.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,10 @@ fn main() {
     let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));
     link(libtorch.as_deref());
     embed(&root);
-    embed_board(&root.join(".board"));
+    let board = root.join(".board");
+    embed_packages("board.rs", &board, &[&board, &board.join("chessops")]);
+    let stockfish = root.join(".stockfish");
+    embed_packages("stockfish.rs", &stockfish, &[&stockfish]);
 }
 
 fn target(what: &str) -> String {
@@ -114,29 +117,29 @@ fn embed(root: &Path) {
     }
 }
 
-/// Writes the file that src/serve/page.rs includes: the names and contents of the web board's
-/// files, if tools/setup has fetched them.
-fn embed_board(folder: &Path) {
-    let stamp = folder.join("installed.json");
-    // This also reruns the script if the board is fetched later.
+/// Writes a file that src/serve/page.rs includes: the names and contents of the files that
+/// tools/setup has fetched by npm into these folders of `home`, if it has.
+fn embed_packages(output: &str, home: &Path, folders: &[&Path]) {
+    let stamp = home.join("installed.json");
+    // This also reruns the script if the packages are fetched later.
     println!("cargo:rerun-if-changed={}", stamp.display());
     let mut files = Vec::new();
     if stamp.is_file() {
-        for inside in [folder.to_owned(), folder.join("chessops")] {
-            let entries = fs::read_dir(&inside).expect("the board's folder can be read");
+        for folder in folders {
+            let entries = fs::read_dir(folder).expect("the packages' folder can be read");
             files.extend(entries.map(|entry| entry.expect("it can be read").path()));
         }
     }
     files.retain(|file| {
         file.extension()
-            .is_some_and(|end| end == "js" || end == "css")
+            .is_some_and(|end| end == "js" || end == "css" || end == "wasm")
     });
     files.sort();
     let files = files.iter().map(|file| {
-        let name = file.strip_prefix(folder).expect("it lies there");
+        let name = file.strip_prefix(home).expect("it lies there");
         let name = name.to_str().expect("plain names").replace('\\', "/");
         format!("({name:?}, include_bytes!({file:?})),\n")
     });
     let embedded = format!("&[{}]", files.collect::<String>());
-    fs::write(out_dir().join("board.rs"), embedded).expect("OUT_DIR can be written");
+    fs::write(out_dir().join(output), embedded).expect("OUT_DIR can be written");
 }

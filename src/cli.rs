@@ -5,6 +5,7 @@ mod backendbench;
 mod bench;
 mod epd;
 mod eval;
+mod judge;
 mod match_moves;
 #[cfg(feature = "torch")]
 mod networks;

@@ -3,10 +3,9 @@
 use crate::version::version;
 use clap_complete::Shell;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The commands that describe a program. They name it as it was called, so that a wheel's
-/// `tessera-train` completes under that name.
+/// The commands that describe a program.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Print completions for a shell
@@ -31,20 +30,16 @@ impl Command {
     /// # Errors
     /// If standard output or the folder cannot be written.
     pub fn run(self, program: clap::Command) -> io::Result<()> {
-        let called = std::env::args_os().next();
-        let called = called.as_deref().map(Path::new).and_then(Path::file_stem);
-        let name = called.and_then(|name| name.to_str()).map(str::to_owned);
-        let name = name.unwrap_or_else(|| program.get_name().to_owned());
         match self {
             Command::Completions { shell } => {
+                let name = program.get_name().to_owned();
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut without_hidden(&program), name, &mut script);
                 io::stdout().write_all(&script)
             }
             Command::Man { folder } => {
                 std::fs::create_dir_all(&folder)?;
-                let name: &'static str = name.leak();
-                clap_mangen::generate_to(program.name(name).display_name(name), folder)
+                clap_mangen::generate_to(program, folder)
             }
         }
     }

@@ -23,8 +23,8 @@ function Test-Fresh {
     if ((Get-Content $stamp -TotalCount 1) -ne "LIBTORCH=$env:LIBTORCH") { return $false }
     $built = (Get-Item $stamp).LastWriteTime
     $sources = @('src', '.cargo', 'Cargo.toml', 'Cargo.lock', 'build.rs')
-    # The built-in board and networks, if they exist.
-    $sources += '.board\installed.json', 'nets\default', 'nets\tessera-human.pt'
+    # The built-in board, Stockfish and networks, if they exist.
+    $sources += '.board\installed.json', '.stockfish\installed.json', 'nets\default', 'nets\tessera-human.pt'
     $named = Join-Path $root 'nets\default'
     if (Test-Path $named) { $sources += "nets\$((Get-Content $named -TotalCount 1).Trim())" }
     $sources = $sources | ForEach-Object { Join-Path $root $_ } | Where-Object { Test-Path $_ }

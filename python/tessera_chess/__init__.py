@@ -4,8 +4,8 @@
 
     board = chess.Board()
     network = tessera_chess.load("tessera-xs")
-    outputs = network(tessera_chess.encode(board))
-    print(tessera_chess.policy(board, outputs["policy"][0]), outputs["wdl"].softmax(-1))
+    evaluation = network(tessera_chess.encode(board))
+    print(tessera_chess.policy(board, evaluation.policy[0]), evaluation.wdl[0])
 
 `engine` starts the engine for python-chess. `program` returns the paths of the binaries, which
 the console scripts `tessera` and `tessera-train` run.
@@ -17,10 +17,12 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import sys
 import zipfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "NETS", "SCALARS", "WIDTH", "Network", "__version__", "encode", "engine", "load", "policy", "policy_index",
-    "policy_move", "program",
+    "NETS", "SCALARS", "WIDTH", "Evaluation", "Network", "__version__", "encode", "engine", "load", "policy",
+    "policy_index", "policy_move", "program",
 ]
 
 _HERE = Path(__file__).resolve().parent
@@ -52,11 +54,11 @@ def __getattr__(name: str) -> str:
 
 # ------------------------------------------------------------------- programs
 
-_PROGRAMS = ("tessera", "train")
+_PROGRAMS = ("tessera", "tessera-train")
 
 
 def program(name: str = "tessera") -> str:
-    """Returns the path of a binary, `tessera` or `train`."""
+    """Returns the path of a binary, `tessera` or `tessera-train`."""
     if name not in _PROGRAMS:
         raise ValueError(f"there is no program {name!r}: name one of {', '.join(_PROGRAMS)}")
     return str(_HERE / name)
@@ -103,21 +105,21 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _become(name: str, binary: str) -> NoReturn:
-    """Replaces this process with a binary with the same arguments."""
+def _become(name: str) -> NoReturn:
+    """Replaces this process with the binary of this name, with the same arguments."""
     try:
         environment = _environment()
     except ModuleNotFoundError as error:
         sys.exit(f"{name}: error: {error}")
-    os.execve(program(binary), [name, *sys.argv[1:]], environment)
+    os.execve(program(name), [name, *sys.argv[1:]], environment)
 
 
 def _tessera() -> NoReturn:
-    _become("tessera", "tessera")
+    _become("tessera")
 
 
 def _train() -> NoReturn:
-    _become("tessera-train", "train")
+    _become("tessera-train")
 
 
 # ----------------------------------------------------------------------- rows
@@ -257,7 +259,7 @@ def _is_travelled(origin: int, target: int) -> bool:
 
 
 def policy_index(board: chess.Board, move: chess.Move) -> int:
-    """Returns the index of a legal move in the output `policy`.
+    """Returns the index of a legal move in `Evaluation.policy`.
 
     The 1858 entries are in Lc0's order, from the perspective of the side to move. Castling is encoded as the king
     taking its own rook.
@@ -272,12 +274,12 @@ def policy_index(board: chess.Board, move: chess.Move) -> int:
 
 
 def policy_move(board: chess.Board, index: int) -> chess.Move | None:
-    """Returns the legal move at `index` of the output `policy`, or `None`."""
+    """Returns the legal move at `index` of `Evaluation.policy`, or `None`."""
     return next((move for move in board.legal_moves if policy_index(board, move) == index), None)
 
 
 def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
-    """Returns the probability of each legal move, likeliest first, from one row of the output `policy`."""
+    """Returns the probability of each legal move, likeliest first, from one row of `Evaluation.policy`."""
     moves = list(board.legal_moves)
     chances = logits[[policy_index(board, move) for move in moves]].float().softmax(-1).tolist()
     return dict(sorted(zip(moves, chances), key=lambda entry: -entry[1]))
@@ -286,10 +288,62 @@ def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
 # ------------------------------------------------------------------- networks
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """A batch of positions as the engine evaluates them, from the perspective of the side to move."""
+
+    policy: torch.Tensor
+    """The logits of the moves, [B, 1858]; `policy` turns a row into probabilities."""
+    wdl: torch.Tensor
+    """The probabilities of a win, a draw and a loss, [B, 3], on the CPU. They agree with `q`."""
+    q: torch.Tensor
+    """The expected result, [B], from -1 (loss) to 1 (win), on the CPU."""
+    moves_left: torch.Tensor | None
+    """The plies to the end of the game, [B], at least 0, on the CPU; `None` if the network does not predict them."""
+    error: torch.Tensor | None
+    """The expected squared error of `q`, [B], at least 0, on the CPU; `None` if the network does not predict it."""
+    raw: dict[str, torch.Tensor]
+    """The network's outputs by name, unadjusted. `wdl` holds logits, whose expected result may differ from `q`."""
+
+
+def _values(outputs: dict[str, list[Any]], search_value: str) -> dict[str, list[Any]]:
+    """Returns the fields of an `Evaluation` other than `policy` and `raw`, without those that the network lacks.
+
+    `outputs` holds the raw outputs, as lists, and `search_value` names the one that ranks moves.
+    """
+    ranks = {"q": ("q", "q_error"), "st": ("st", "st_error")}
+    value, squared = ranks.get(search_value, (None, None))
+    count = len(outputs["wdl"])
+    columns = [outputs.get(name) if name else None for name in (value, "moves_left", squared)]
+    filled = [[None] * count if column is None else column for column in columns]
+    adjusted = [_adjusted(*row) for row in zip(outputs["wdl"], *filled, strict=True)]
+    fields = {"wdl": True, "q": True, "moves_left": columns[1] is not None, "error": columns[2] is not None}
+    return {name: [row[at] for row in adjusted] for at, (name, has) in enumerate(fields.items()) if has}
+
+
+def _adjusted(
+    logits: list[float], q: float | None, moves_left: float | None, error: float | None
+) -> tuple[list[float], float, float, float]:
+    """Returns the probabilities of a win, a draw and a loss, `q`, moves left and the error of one position.
+
+    This is the engine's `Value::of_outputs`: `q` decides between win and loss, and `wdl` only states how likely a draw
+    is. A test compares the two.
+    """
+    if not all(math.isfinite(number) for number in (*logits, q or 0, moves_left or 0, error or 0)):
+        raise ValueError("the network returned a number that is not finite")
+    most = max(logits)
+    weights = [math.exp(logit - most) for logit in logits]
+    win, draw, loss = (weight / sum(weights) for weight in weights)
+    result = min(max(win - loss if q is None else q, -1.0), 1.0)
+    draw = min(draw, 1 - abs(result))
+    wdl = [max((1 - draw + result) / 2, 0.0), draw, max((1 - draw - result) / 2, 0.0)]
+    return wdl, result, max(moves_left or 0.0, 0.0), max(error or 0.0, 0.0)
+
+
 class Network:
     """A network file: TorchScript, with named inputs and outputs.
 
-    Call the object with rows from `encode`; it returns the network's outputs by name.
+    Call the object with rows from `encode`; it returns an `Evaluation`.
     """
 
     def __init__(self, module: torch.jit.ScriptModule, metadata: dict[str, Any], device: str) -> None:
@@ -303,8 +357,23 @@ class Network:
             raise ValueError(f"{metadata['name']} reads input format {encoder['format']}, and encode writes format 1")
         self._columns = [*range(_BOARDS), *(_BOARDS + SCALARS.index(name) for name in encoder.get("scalars", ()))]
 
-    def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Evaluates rows or, for a move-token model, the inputs of `forward` that the metadata lists."""
+    def __call__(self, rows: torch.Tensor) -> Evaluation:
+        """Evaluates rows as the engine does. A move-token model has only `raw` outputs."""
+        if self.metadata["encoder"]["kind"] != "planes":
+            raise TypeError(f"{self.metadata['name']} does not read rows: call raw with the inputs that its metadata lists")
+        import torch
+
+        raw = self.raw(rows)
+        lists = {name: output.tolist() for name, output in raw.items() if name != "policy"}
+        values = _values(lists, self.metadata.get("search_value") or "wdl")
+        tensors = {name: torch.tensor(value, dtype=torch.float32) for name, value in values.items()}
+        return Evaluation(
+            policy=raw["policy"], wdl=tensors["wdl"].reshape(-1, 3), q=tensors["q"],
+            moves_left=tensors.get("moves_left"), error=tensors.get("error"), raw=raw,
+        )
+
+    def raw(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Returns the outputs by name, unadjusted, for rows or, in a move-token model, the inputs of `forward`."""
         import torch
 
         if self.metadata["encoder"]["kind"] == "planes":

@@ -38,12 +38,12 @@ class Openings:
 
     def __init__(self, path=None, seed=None, chess960=False, plies=None):
         self.path, self.seed, self.chess960, self.plies = path, seed, chess960, plies
-        self.texts, self.is_pgn = [chess.STARTING_FEN], False
+        self.texts, self.is_pgn = [(1, chess.STARTING_FEN)], False
         if path:
             text = read_text(Path(path))
             self.is_pgn = pgn.is_pgn(text)
-            lines = map(str.strip, text.splitlines())
-            positions = [line for line in lines if line and not line.startswith("#")]
+            lines = enumerate(map(str.strip, text.splitlines()), 1)
+            positions = [(number, line) for number, line in lines if line and not line.startswith("#")]
             self.texts = pgn.split(text) if self.is_pgn else positions
             if not self.texts:
                 raise MatchError(f"openings {path}: the file is empty")
@@ -57,13 +57,14 @@ class Openings:
     def board(self, number):
         """Returns the position of an opening, with its moves on the stack. After the last opening, starts over."""
         index = self.order[number % len(self.order)]
-        text = self.texts[index]
+        line, text = self.texts[index]
+        place = f"openings {self.path}, number {index + 1}, line {line}"
         try:
             board = pgn.main_line(text, self.chess960, self.plies) if self.is_pgn else self.from_epd(text)
         except (ValueError, IndexError) as error:
-            raise MatchError(f"openings {self.path}, number {index + 1}: {error}") from None
+            raise MatchError(f"{place}: {error}") from None
         if not board.is_valid() or board.is_game_over():
-            raise MatchError(f"openings {self.path}, number {index + 1}: the position is invalid or the game is over")
+            raise MatchError(f"{place}: the position is invalid or the game is over")
         return board
 
     def from_epd(self, text):

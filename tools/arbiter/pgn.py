@@ -8,6 +8,11 @@ import chess.pgn
 COMMENT = re.compile(r"\{[^}]*\}")
 TAG = re.compile(r'\[\s*(\w+)\s*"((?:\\.|[^"\\\n]|"(?!\s*\]))*)"\s*\]')
 FIRST_NUMBER = re.compile(r"\s*1\.(?!\s*[.…])")
+# The same within a line, where the dot may be missing.
+RESTART = re.compile(r"1(?:\.|(?=[\sa-hKQRBNO]))(?!\s*[.…])")
+# A line with more than one game has a second move number 1, or a word after a result.
+FIRST_NUMBERS = re.compile(r"(?<![\d.])1(?=[.\sa-hKQRBNO])")
+BEHIND_RESULT = re.compile(r"(?:1[-‐–—−]0|0[-‐–—−]1|1/2|½|\*)\s*[^\s;]")
 # Everything except moves: comments, spaces and marks, lines that begin with %, NAGs and move numbers.
 SILENT = re.compile(
     r"\{[^}]*\}|;.*|[\s.…!?\ufeff\x1a]+|^%.*|\$\d+|(?!0000(?:\s|\Z))\d+(?=[.…\s{(;a-zA-Z]|\Z)", re.MULTILINE
@@ -34,9 +39,53 @@ def is_pgn(text):
 
 
 def split(text):
-    """Returns the texts of the games. A game starts at a tag that follows moves, or at an Event tag
-    if the current game already has one. A game without tags starts after a result and an empty line,
-    or at move number 1 after a result or an empty line."""
+    """Returns the texts of the games, each with the number of its first line. A game starts at a tag
+    that follows moves, or at an Event tag if the current game already has one. A game without tags
+    starts after a result and an empty line; at move number 1 after a result, an empty line or two
+    moves; or at a word without a number after a result, if the game has no move numbers."""
+    line, games = 1, []
+    for part in (part for lines in split_lines(text) for part in split_line(lines)):
+        content = re.sub(r"(?m)^%.*", "", part)
+        if content.strip():
+            blank = len(content) - len(content.lstrip())
+            games.append((line + content.count("\n", 0, blank), part))
+        line += part.count("\n")
+    return games
+
+
+def split_line(text):
+    """Splits lines where another game starts within a line."""
+    bare = TAG.sub(" ", COMMENT.sub(" ", text))
+    if len(FIRST_NUMBERS.findall(bare)) < 2 and not BEHIND_RESULT.search(bare):
+        yield text
+        return
+    start = place = depth = moves = 0
+    is_over = is_numbered = False
+    while place < len(text):
+        tag = TAG.match(text, place)
+        number = RESTART.match(text, place)
+        silent = not tag and SILENT.match(text, place)
+        found = tag or silent or WORD.match(text, place)
+        word = found[0]
+        is_result = not silent and (word.translate(HYPHENS) in RESULTS or bool(GLUED.search(word)))
+        starts = is_over and depth == 0 and not silent and not is_result and (tag or not is_numbered and word.isalnum())
+        if starts or number and (is_over or depth == 0 and moves > 1):
+            yield text[start:place]
+            start, depth, moves, is_over, is_numbered = place, 0, 0, False, False
+        place = found.end()
+        is_numbered = is_numbered or word.isdigit()
+        if word == "(":
+            depth += 1
+        elif word == ")":
+            depth, is_over = max(depth - 1, 0), False
+        elif not tag and not silent:
+            moves += depth == 0
+            is_over = is_result
+    yield text[start:]
+
+
+def split_lines(text):
+    """Splits a text where a line starts another game."""
     starts, place = [0], 0
     has_event = has_moves = is_over = is_apart = False
     for line in COMMENT.sub(lambda comment: "{" * len(comment[0]), text).split("\n"):
@@ -57,8 +106,7 @@ def split(text):
             has_moves, is_over = True, words[-1].translate(HYPHENS) in RESULTS
         is_apart = not line.strip() or is_apart and line.startswith("%")
         place += len(line) + 1
-    games = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
-    return [game for game in games if re.sub(r"(?m)^%.*", "", game).strip()]
+    return [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)])]
 
 
 def read_move(board, word):
@@ -89,12 +137,16 @@ def read_move(board, word):
 
 def main_line(text, chess960=False, plies=None):
     """Returns the board of a game after the first `plies` plies of its main line, with the moves on
-    the stack. A null move ends the line. Raises ValueError, which names the fault."""
+    the stack. Raises ValueError, which names the fault."""
     headers, place = chess.pgn.Headers(), 0
     while found := TAG.match(text, place) or SILENT.match(text, place):
         if found.re is TAG:
             headers[found[1]] = re.sub(r'\\([\\"])', r"\1", found[2])
         place = found.end()
+    for name in ("Variant", "FEN"):
+        # An unknown value.
+        if headers.get(name, "").strip() in ("?", "-", ""):
+            headers.pop(name, None)
     if headers.variant() is not chess.Board:
         raise ValueError(f"variant `{headers['Variant']}` is not chess")
     board = headers.board()
@@ -118,7 +170,7 @@ def main_line(text, chess960=False, plies=None):
             if is_over:
                 raise ValueError("follows the result")
             if word.lower() in NULL_MOVES:
-                break
+                raise ValueError("is a null move, with which the game ends")
             board.push(read_move(board, GLUED.sub("", word)))
         except ValueError as error:
             raise ValueError(f"`{word[:40]}` at ply {len(board.move_stack) + 1} {error}") from None

@@ -11,12 +11,12 @@ COMPLETIONS = {
 }
 
 
-def describe(binaries, names, share):
-    """Writes each program's completions and manual pages to `share`, under the program's name in `names`."""
+def describe(binaries, programs, share):
+    """Writes each program's completions and manual pages to `share`."""
     if platform.system() == "Windows":
         return
-    for program, name in names.items():
-        executable = binaries / program
+    for name in programs:
+        executable = binaries / name
         (share / "man/man1").mkdir(parents=True, exist_ok=True)
         run(name, "man", share / "man/man1", executable=executable)
         for shell, place in COMPLETIONS.items():

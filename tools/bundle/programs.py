@@ -13,7 +13,7 @@ from pathlib import Path
 from . import ReleaseError
 from .running import run
 
-PROGRAMS = ("tessera", "train")
+PROGRAMS = ("tessera", "tessera-train")
 LIBRARIES = "lib"
 
 # Libraries of glibc and the kernel, which must be those of the machine on which the programs run.

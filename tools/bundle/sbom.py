@@ -8,11 +8,11 @@ from .crates import expression
 KINDS = {".pt": "machine-learning-model"}
 
 
-def bill_of_materials(crates, libtorch, board, folder, time):
-    """Lists crates, libtorch, the web board, and every program, library and network in `folder` with its SHA-256.
+def bill_of_materials(crates, libtorch, packages, folder, time):
+    """Lists crates, libtorch, the page's packages, and every program, library and network in `folder` with its SHA-256.
 
-    `libtorch` is the version of libtorch, `board` maps the web board's packages to their versions, and
-    `time` is in seconds since 1970.
+    `libtorch` is the version of libtorch, `packages` maps the page's npm packages to their versions,
+    and `time` is in seconds since 1970.
     """
     made = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
     torch = {
@@ -35,7 +35,7 @@ def bill_of_materials(crates, libtorch, board, folder, time):
         },
         "components": [
             *(component(crate, "library") for crate in crates.crates), torch,
-            *(package(name, version) for name, version in board.items()),
+            *(package(name, version) for name, version in packages.items()),
             *(file_component(path, folder) for path in sorted(folder.rglob("*")) if is_listed(path)),
         ],
         "dependencies": graph,

@@ -19,8 +19,6 @@ from .programs import PROGRAMS, copy, glibc, require, settle
 from .sbom import bill_of_materials
 
 NAME = "tessera_chess"
-# The names of the programs' console scripts.
-SCRIPTS = {"tessera": "tessera", "train": "tessera-train"}
 PYTHON = "3.10"
 
 METADATA = """\
@@ -54,16 +52,16 @@ Tag: {tag}
 
 ENTRY_POINTS = f"""\
 [console_scripts]
-{SCRIPTS["tessera"]} = {NAME}:_tessera
-{SCRIPTS["train"]} = {NAME}:_train
+tessera = {NAME}:_tessera
+tessera-train = {NAME}:_train
 """
 
 
-def fill(folder, root, binaries, crates, libtorch, networks, licences, board, time):
+def fill(folder, root, binaries, crates, libtorch, networks, licences, packages, time):
     """Writes the wheel's contents to `folder`, except for the metadata; returns the wheel's tag.
 
     `networks` and `licences` are functions that write the networks and the licences to a folder; `libtorch` is the
-    version of libtorch.
+    version of libtorch, and `packages` maps the page's npm packages to their versions.
     """
     if platform.system() != "Linux":
         raise ReleaseError("wheels can only be made on Linux")
@@ -74,12 +72,12 @@ def fill(folder, root, binaries, crates, libtorch, networks, licences, board, ti
     networks(package / "nets")
     tag = f"py3-none-manylinux_{glibc(package).replace('.', '_')}_{platform.machine()}"
     data = folder / f"{NAME}-{crates.root['version']}.data/data/share"
-    describe(binaries, SCRIPTS, data)
+    describe(binaries, PROGRAMS, data)
     information = folder / f"{NAME}-{crates.root['version']}.dist-info"
     licences(information / "licenses")
     write_metadata(information, root, crates.root, libtorch, tag)
     (information / "sboms").mkdir()
-    bill = bill_of_materials(crates, libtorch, board, package, time)
+    bill = bill_of_materials(crates, libtorch, packages, package, time)
     (information / "sboms/sbom.cdx.json").write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
     return tag
 

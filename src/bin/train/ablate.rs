@@ -1,4 +1,4 @@
-//! `train ablate`: trains variants of one configuration and compares them.
+//! `tessera-train ablate`: trains variants of one configuration and compares them.
 
 use super::device::DeviceArguments;
 use super::run::{STOPPING, stop_when_interrupted, take_shards_from, train};
@@ -29,7 +29,7 @@ const RESERVE: f64 = 0.06;
 /// Name of the file that stores a variant's number of steps.
 const STEPS: &str = "steps.json";
 
-/// Arguments of `train ablate`.
+/// Arguments of `tessera-train ablate`.
 #[derive(Args)]
 pub struct Ablate {
     /// The ablation: a base configuration and its variants.

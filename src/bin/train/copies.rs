@@ -1,4 +1,4 @@
-//! `train copies`: measures how long generated games follow games of the training data.
+//! `tessera-train copies`: measures how long generated games follow games of the training data.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -8,7 +8,7 @@ use tessera::data::Contents;
 use tessera::data::copies::{Copies, Followers, KnownGames, PLIES};
 use tessera::data::shard::Shard;
 
-/// Arguments of `train copies`.
+/// Arguments of `tessera-train copies`.
 #[derive(Args)]
 pub struct CopiesCommand {
     /// Games in PGN, such as those of `tessera generate`, plain or compressed with gzip or zstd.
@@ -49,9 +49,10 @@ impl CopiesCommand {
             for text in games {
                 let text = text.with_context(|| format!("{shown}"))?;
                 let record = tessera::data::pgn::parse_game(&text);
-                let record = record.with_context(|| format!("{shown}"))?;
+                let which = || format!("{shown}, {}", text.place);
+                let record = record.with_context(which)?;
                 let counted = known.count(&record, &mut copies);
-                counted.with_context(|| format!("{shown}"))?;
+                counted.with_context(which)?;
             }
         }
         let text = match self.json {

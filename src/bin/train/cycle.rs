@@ -1,4 +1,4 @@
-//! `train loop`: runs all workers of a loop on this machine.
+//! `tessera-train loop`: runs all workers of a loop on this machine.
 
 mod display;
 mod process;
@@ -24,7 +24,7 @@ const LOCK: &str = "loop.lock";
 /// Folder of the workers' logs.
 const LOGS: &str = "logs";
 
-/// Arguments of `train loop`.
+/// Arguments of `tessera-train loop`.
 #[derive(Args)]
 pub struct Loop {
     /// The loop's configuration. An existing store and folder are resumed.
@@ -50,7 +50,7 @@ impl Loop {
             .with_context(|| format!("cannot make the folder {}", logs.display()))?;
         let Some(_lock) = lock(&config.folder.join(LOCK), || false)? else {
             let folder = config.folder.display();
-            bail!("another `train loop` is running in {folder}");
+            bail!("another `tessera-train loop` is running in {folder}");
         };
         let stop = stop_when_interrupted("stopping the workers; press again to stop at once")?;
         store.sweep()?;

@@ -1,18 +1,19 @@
-//! `train export`: writes a run's network as the TorchScript file that the engine
+//! `tessera-train export`: writes a run's network as the TorchScript file that the engine
 //! loads.
 
 use super::games::make_folder;
 use super::source;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tessera::backend::{CodeArguments, EncoderSpec};
+use tessera::tactics::correction::Correction;
 use tessera::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 use tessera::{output, overwrite};
 
-/// Arguments of `train export`.
+/// Arguments of `tessera-train export`.
 #[derive(Args)]
 pub struct Export {
     /// A checkpoint, a run's folder (for its newest checkpoint), or a network file (.pt) to rewrite
@@ -39,6 +40,10 @@ pub struct Export {
     /// Note on the training data, for the network's card.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     note: Option<String>,
+    /// Correction of the policy where it stands for people's moves, as bench/fit-correction writes
+    /// it; by default the network file's.
+    #[arg(long, value_name = "FILE.json")]
+    correction: Option<PathBuf>,
     /// Licence of the weights, as an SPDX expression; by default GPL-3.0-or-later, or the network
     /// file's licence.
     #[arg(long, value_name = "LICENCE", value_parser = NonEmptyStringValueParser::new())]
@@ -55,6 +60,9 @@ impl Export {
         let about = &mut network.about;
         if let Some(note) = self.note {
             about.training["note"] = note.into();
+        }
+        if let Some(path) = &self.correction {
+            about.correction = Some(read(path)?);
         }
         let set = |field: &mut String, value: Option<String>| {
             if let Some(value) = value {
@@ -85,4 +93,13 @@ impl Export {
         );
         Ok(output::announce(&self.output, line)?)
     }
+}
+
+/// Reads a correction.
+fn read(path: &Path) -> anyhow::Result<Correction> {
+    let failed = || format!("cannot read the correction {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(failed)?;
+    let correction: Correction = serde_json::from_str(&text).with_context(failed)?;
+    correction.check().with_context(failed)?;
+    Ok(correction)
 }

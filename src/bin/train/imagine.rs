@@ -1,4 +1,4 @@
-//! `train imagine`: measures how well a network imagines the future.
+//! `tessera-train imagine`: measures how well a network imagines the future.
 
 use super::device::DeviceArguments;
 use super::source;
@@ -18,7 +18,7 @@ use tessera::network::{Diffusion, Output};
 use tessera::torch::ComputeType;
 use tessera::train::TrainConfig;
 
-/// Arguments of `train imagine`.
+/// Arguments of `tessera-train imagine`.
 #[derive(Args)]
 pub struct Imagine {
     /// A checkpoint, a run's folder (for its newest checkpoint), or a network file (.pt). For

@@ -1,4 +1,4 @@
-//! `train label`: labels games and positions with another engine.
+//! `tessera-train label`: labels games and positions with another engine.
 
 use super::games::{GamesArguments, RANDOM_PLIES, from_before, make_folder, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
@@ -19,7 +19,7 @@ use tessera::output;
 use tessera::plural::counted;
 use tessera::{overwrite, progress};
 
-/// Arguments of `train label`.
+/// Arguments of `tessera-train label`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("source").args(["inputs", "play", "sample"]).required(true)))]
 #[command(group(ArgGroup::new("networks").args(["policies"])))]
@@ -52,7 +52,7 @@ pub struct Label {
     )]
     policies: Vec<PolicyOptions>,
     /// With --sample: use no engine. The games then have only moves and results to learn from, as
-    /// with `train pack --played`.
+    /// with `tessera-train pack --played`.
     #[arg(long, requires = "sample", conflicts_with_all = [
         "engine", "options", "nodes", "depth", "time", "multipv", "line", "resign", "draw",
     ])]
@@ -81,7 +81,7 @@ pub struct Label {
     /// Search each position for this time.
     #[arg(long, value_name = "TIME", value_parser = TimeSpan::positive)]
     time: Option<TimeSpan>,
-    /// Moves scored in each position; with more than one, `train pack
+    /// Moves scored in each position; with more than one, `tessera-train pack
     /// --alternatives` makes the policy target a distribution.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     multipv: u32,
@@ -96,7 +96,7 @@ pub struct Label {
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
     share: f64,
     /// Probability that a move is random instead of the engine's; pack such games
-    /// with `train pack --unscored-random`.
+    /// with `tessera-train pack --unscored-random`.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share, requires = "play")]
     random_moves: f64,
     /// A side resigns after MOVES consecutive moves with a score of -CP or less.

@@ -1,4 +1,4 @@
-//! `train` turns games into networks.
+//! `tessera-train` turns games into networks.
 
 // These macros panic if the output is closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -102,7 +102,7 @@ const OLD_NAMES: [OldName; 34] = [
 
 /// Tessera's trainer: games in, networks out.
 #[derive(Parser)]
-#[command(name = "train", version = tessera::version::version())]
+#[command(name = "tessera-train", version = tessera::version::version())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -1,4 +1,4 @@
-//! `train merge`: averages the weights of several networks into one network.
+//! `tessera-train merge`: averages the weights of several networks into one network.
 
 use super::source;
 use anyhow::ensure;
@@ -11,7 +11,7 @@ use tessera::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 use tessera::{output, overwrite};
 
-/// Arguments of `train merge`.
+/// Arguments of `tessera-train merge`.
 #[derive(Args)]
 pub struct Merge {
     /// Two or more networks of one architecture: checkpoints, runs' folders (for their newest

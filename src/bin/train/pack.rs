@@ -1,4 +1,4 @@
-//! `train pack`: packs games and chunks into a shard.
+//! `tessera-train pack`: packs games and chunks into a shard.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use tessera::output;
 use tessera::plural::counted;
 use tessera::{overwrite, progress};
 
-/// Arguments of `train pack`.
+/// Arguments of `tessera-train pack`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("networks").args(["teachers"])))]
 pub struct Pack {
@@ -42,14 +42,14 @@ pub struct Pack {
     /// Make every move of the games a policy target, which suits human games.
     #[arg(long, conflicts_with = "unscored_random")]
     played: bool,
-    /// Treat moves without a score as random moves, such as those of `train label --random-moves`,
+    /// Treat moves without a score as random moves, such as those of `tessera-train label --random-moves`,
     /// and make none of them a target.
     #[arg(long, requires = "evals")]
     unscored_random: bool,
     /// The curve that converts the engines' scores to values.
     #[arg(long, value_enum, default_value = "lichess", value_name = "CURVE")]
     curve: Curve,
-    /// Merge the scored moves of a position (`train label --multipv`) into one policy target: a
+    /// Merge the scored moves of a position (`tessera-train label --multipv`) into one policy target: a
     /// softmax of their expected scores at this temperature, such as 0.05.
     #[arg(long, value_name = "T", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
@@ -98,7 +98,7 @@ pub struct Pack {
     /// With --teacher: seed of all random choices.
     #[arg(long, value_name = "SEED", default_value_t = 0, requires = "networks")]
     seed: u64,
-    /// Stop at the first unusable game or record instead of skipping it.
+    /// Stop at the first unusable game, variation or record instead of skipping it.
     #[arg(long)]
     strict: bool,
     /// Read at most this many games.
@@ -159,7 +159,7 @@ impl Pack {
         let (counts, bytes) = self.pack(packer, &progress)?;
         progress.finish_and_clear();
         let line = format!(
-            "{}: {}, {}, {bytes} bytes ({:.2} per sample); {} without a target, {} skipped{}{}",
+            "{}: {}, {}, {bytes} bytes ({:.2} per sample); {} without a target, {} skipped{}{}{}",
             self.output.display(),
             counted(counts.packed, "game"),
             counted(counts.samples, "sample"),
@@ -173,6 +173,10 @@ impl Pack {
             match counts.cut {
                 0 => String::new(),
                 cut => format!(", {cut} ended by a null move"),
+            },
+            match counts.bad_variations {
+                0 => String::new(),
+                bad => format!(", {} left out", counted(bad, "variation")),
             },
         );
         Ok(output::announce(&self.output, line)?)
@@ -261,7 +265,7 @@ fn nothing(counts: &PackCounts) -> String {
     } else {
         format!(
             "{} without any training target under these options; \
-             see `train pack --help` on --evals and --played",
+             see `tessera-train pack --help` on --evals and --played",
             counted(read, "game")
         )
     }

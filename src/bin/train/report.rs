@@ -1,4 +1,4 @@
-//! `train report`: writes a page that compares runs.
+//! `tessera-train report`: writes a page that compares runs.
 
 use super::{console, stats};
 use anyhow::Context;
@@ -10,7 +10,7 @@ use tessera::data::statistics::Survey;
 use tessera::train::{History, TrainConfig, write_report};
 use tessera::{error_report, output, overwrite};
 
-/// Arguments of `train report`.
+/// Arguments of `tessera-train report`.
 #[derive(Args)]
 pub struct Report {
     /// Folders of runs.

@@ -1,4 +1,4 @@
-//! `train run`: trains a network, or resumes training it.
+//! `tessera-train run`: trains a network, or resumes training it.
 
 use super::console;
 use super::device::{self, DeviceArguments};
@@ -29,7 +29,7 @@ pub const STOPPING: &str =
 /// Exit status after an interrupt, by the convention of shells.
 const INTERRUPTED: i32 = 130;
 
-/// Arguments of `train run`.
+/// Arguments of `tessera-train run`.
 #[derive(Args)]
 pub struct Run {
     /// The run's configuration.

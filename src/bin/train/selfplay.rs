@@ -1,4 +1,4 @@
-//! `train selfplay`: lets the engine play games against itself.
+//! `tessera-train selfplay`: lets the engine play games against itself.
 
 use super::games::{GamesArguments, RANDOM_PLIES, from_before, number_that, share};
 use anyhow::Context;
@@ -25,7 +25,7 @@ const MAX_PLIES: usize = 450;
 /// Temperature of the first moves, as in AlphaZero.
 const TEMPERATURE: f32 = 1.0;
 
-/// Arguments of `train selfplay`.
+/// Arguments of `tessera-train selfplay`.
 #[derive(Args)]
 pub struct SelfPlayCommand {
     /// The folder for the games: one chunk per game (game_000017.gz), and games.pgn. Unfinished

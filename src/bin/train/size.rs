@@ -1,4 +1,4 @@
-//! `train size`: prints the size of an architecture.
+//! `tessera-train size`: prints the size of an architecture.
 
 use clap::Args;
 use std::io::{Write, stdout};
@@ -8,7 +8,7 @@ use tessera::network::ArchitectureConfig;
 use tessera::network::chessformer::{ModelConfig, PRESETS};
 use tessera::train::TrainConfig;
 
-/// Arguments of `train size`.
+/// Arguments of `tessera-train size`.
 #[derive(Args)]
 pub struct Size {
     /// The training configuration with the architecture.

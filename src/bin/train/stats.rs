@@ -1,4 +1,4 @@
-//! `train stats`: prints statistics of training data.
+//! `tessera-train stats`: prints statistics of training data.
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use tessera::data::{Contents, Curve};
 use tessera::error_report::tell;
 use tessera::progress;
 
-/// Arguments of `train stats`.
+/// Arguments of `tessera-train stats`.
 #[derive(Args)]
 pub struct Stats {
     /// Shards; Lc0 training chunks (versions 6 and 7, plain or gzip), and tars and folders of
     /// chunks; games in PGN, plain or compressed with gzip or zstd.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// For PGN: the position that a score after a move refers to (see `train pack`). Every move
+    /// For PGN: the position that a score after a move refers to (see `tessera-train pack`). Every move
     /// counts as a target.
     #[arg(long, value_enum, default_value = "chooser", value_name = "REFERENCE")]
     evals: EvalRefersTo,

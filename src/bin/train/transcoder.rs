@@ -1,4 +1,4 @@
-//! `train transcoder`: approximates a layer's feed-forward block by sparse features.
+//! `tessera-train transcoder`: approximates a layer's feed-forward block by sparse features.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -121,8 +121,9 @@ impl Transcoder {
                     return Ok(sampled);
                 }
                 number += 1;
-                let which = || format!("game {number} of the games, in {shown}");
-                let record = pgn::parse_game(&text?).with_context(which)?;
+                let text = text.with_context(|| format!("cannot read {shown}"))?;
+                let which = || format!("{shown}, {}", text.place);
+                let record = pgn::parse_game(&text).with_context(which)?;
                 let game = main_line(&record).with_context(which)?;
                 let part = usize::from(number % HELD_OUT == 0);
                 sampled[part].extend(spread(&game));

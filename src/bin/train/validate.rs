@@ -1,4 +1,4 @@
-//! `train validate`: measures a network's losses on the validation games.
+//! `tessera-train validate`: measures a network's losses on the validation games.
 
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
@@ -11,7 +11,7 @@ use tessera::backend::CodeArguments;
 use tessera::network;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
-/// Arguments of `train validate`.
+/// Arguments of `tessera-train validate`.
 #[derive(Args)]
 pub struct Validate {
     /// A checkpoint, a run's folder (for its newest checkpoint), or a network file (.pt), whether

@@ -1,4 +1,4 @@
-//! `train vocabulary`: lists the moves in games as a vocabulary for networks of the family gpt.
+//! `tessera-train vocabulary`: lists the moves in games as a vocabulary for networks of the family gpt.
 
 use clap::Args;
 use std::io::{Write, stdout};
@@ -8,7 +8,7 @@ use tessera::data::shard::Shard;
 use tessera::encode::Vocabulary;
 use tessera::error_report::tell;
 
-/// Arguments of `train vocabulary`.
+/// Arguments of `tessera-train vocabulary`.
 #[derive(Args)]
 pub struct VocabularyCommand {
     /// Shards whose games are read.

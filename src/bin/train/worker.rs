@@ -1,4 +1,4 @@
-//! `train actor`, `train reanalyser`, `train learner` and `train gate`: the workers of a loop. They
+//! `tessera-train actor`, `tessera-train reanalyser`, `tessera-train learner` and `tessera-train gate`: the workers of a loop. They
 //! communicate through the loop's store.
 
 use super::device::DeviceArguments;

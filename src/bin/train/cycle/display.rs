@@ -1,4 +1,4 @@
-//! Displays the progress of a loop for `train loop`.
+//! Displays the progress of a loop for `tessera-train loop`.
 
 use crate::console;
 use indicatif::{HumanCount, ProgressBar};

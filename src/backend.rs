@@ -12,6 +12,7 @@ mod futures;
 mod imagination;
 pub mod metadata;
 mod options;
+mod people;
 mod random;
 mod service;
 pub mod shipped;
@@ -31,6 +32,7 @@ pub use metadata::{
 pub use options::{
     BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, NetworkOptions,
 };
+pub use people::{correct, evaluate_people};
 pub use random::Random;
 pub use service::Service;
 pub use uniform::Uniform;
@@ -38,6 +40,7 @@ pub use uniform::Uniform;
 use crate::chess::{Game, Ratings};
 use crate::encode::{Encoder, Input, Unencodable, policy_index};
 use crate::softmax::softmax;
+use crate::tactics::correction::Correction;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
@@ -296,6 +299,8 @@ pub struct Properties {
     pub has_error: bool,
     /// Whether it reads the players' ratings.
     pub reads_ratings: bool,
+    /// The correction of its policy where it stands for people's moves, if it has one.
+    pub correction: Option<Arc<Correction>>,
     /// The batch size at which it reaches nearly full speed.
     pub recommended_batch: usize,
     /// Number of threads that must call [`Backend::evaluate`] concurrently to keep it busy.
@@ -422,7 +427,37 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 pub(crate) mod tests {
     use super::*;
     use crate::encode::InputFormat;
+    use crate::tactics::correction::tests::of_mates;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A backend whose policy of people is corrected: the logits of mates are shifted.
+    pub(crate) struct Corrected<B> {
+        backend: B,
+        properties: Properties,
+    }
+
+    impl<B: Backend> Corrected<B> {
+        pub(crate) fn new(backend: B, shift: f32) -> Corrected<B> {
+            let properties = Properties {
+                correction: Some(Arc::new(of_mates(shift))),
+                ..backend.properties().clone()
+            };
+            Corrected {
+                backend,
+                properties,
+            }
+        }
+    }
+
+    impl<B: Backend> Backend for Corrected<B> {
+        fn properties(&self) -> &Properties {
+            &self.properties
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            self.backend.evaluate(batch, out)
+        }
+    }
 
     /// Returns the positions of a game that plays the first legal move, then the second, then the
     /// third, and so on.
@@ -480,6 +515,28 @@ pub(crate) mod tests {
             self.positions.fetch_add(batch.len(), Ordering::Relaxed);
             self.largest.fetch_max(batch.len(), Ordering::Relaxed);
             self.inner.evaluate(batch, out)
+        }
+    }
+
+    /// Checks that two backends evaluate a batch equally, up to the rounding errors of sums whose
+    /// order depends on the size of a batch.
+    pub(crate) fn assert_close(left: &impl Backend, right: &impl Backend, batch: &Batch) {
+        let mut outs = [Evaluations::default(), Evaluations::default()];
+        left.evaluate(batch, &mut outs[0]).unwrap();
+        right.evaluate(batch, &mut outs[1]).unwrap();
+        let [left, right] = outs;
+        assert_eq!((left.len(), right.len()), (batch.len(), batch.len()));
+        for index in 0..batch.len() {
+            let values = [left.value(index), right.value(index)].map(|value| [value.q, value.d]);
+            let [left, right] = [left.logits(index), right.logits(index)];
+            assert_eq!(left.len(), right.len());
+            let pairs = values[0]
+                .iter()
+                .zip(&values[1])
+                .chain(left.iter().zip(right));
+            for (left, right) in pairs {
+                assert!((left - right).abs() < 1e-5, "{index}: {left}, {right}");
+            }
         }
     }
 

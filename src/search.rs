@@ -123,6 +123,8 @@ pub struct Search {
     root_history: RootHistory,
     /// The value of the last search's best move.
     value: Option<f64>,
+    /// Addends to the logits of root moves.
+    root_shifts: Vec<(Move, f32)>,
     /// The rescaling of values in the tree.
     rescaling: Option<Rescaling>,
     helpers: Option<Helpers>,
@@ -160,6 +162,7 @@ impl Search {
             mates: parameters.mate_search.then(mates),
             root_history: RootHistory::default(),
             value: None,
+            root_shifts: Vec::new(),
             rescaling: None,
             helpers: None,
             latency: Latency::default(),
@@ -237,6 +240,12 @@ impl Search {
         }
     }
 
+    /// Sets what is added to the logits of root moves in the following searches, each of which must
+    /// begin with an empty tree.
+    pub(crate) fn shift_root(&mut self, shifts: Vec<(Move, f32)>) {
+        self.root_shifts = shifts;
+    }
+
     /// Clears the tree.
     pub fn clear(&mut self) {
         self.tree.clear();
@@ -283,7 +292,7 @@ impl Search {
         control: &Control,
         tell: &mut dyn FnMut(&Report),
     ) -> Result<Choice, BackendError> {
-        let began = Instant::now();
+        let began = control.now();
         self.backend.properties().require_value()?;
         let imagination = self.imagination()?;
         let (root_moves, known) = self.candidates(game, limits)?;
@@ -468,6 +477,13 @@ impl Search {
         let mut root = Root::new(&self.parameters, game, &root_moves, limits, lines);
         if self.dream.is_some() {
             root = root.without_rules();
+        }
+        if !self.root_shifts.is_empty() {
+            let shift = |mv: &Move| self.root_shifts.iter().find(|(of, _)| of == mv);
+            let shifts = root_moves
+                .iter()
+                .map(|mv| shift(mv).map_or(0.0, |(_, shift)| *shift));
+            root = root.with_shifts(shifts.collect());
         }
         Shared {
             tree: &self.tree,

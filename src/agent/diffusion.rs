@@ -10,7 +10,7 @@ use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::TimeBudget;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum number of steps under a clock.
 const MOST_STEPS: usize = 64;
@@ -109,7 +109,7 @@ impl Agent for DiffusionAgent {
         control: &Control,
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError> {
-        let began = Instant::now();
+        let began = control.now();
         let overhead = Duration::from_millis(self.options.search.move_overhead);
         let limits = limits.clone();
         let budget = TimeBudget::new(&limits, overhead).map(|budget| budget.soft);
@@ -120,16 +120,17 @@ impl Agent for DiffusionAgent {
             steps => steps,
         };
         loop {
-            let round = Instant::now();
+            let round = control.now();
             let choices = self.choose_by_futures(std::slice::from_ref(&question), steps)?;
             let mut choice = choices.into_iter().next().unwrap_or_default();
             if choice.best.is_none() {
                 return Ok(choice);
             }
-            choice.report.elapsed = began.elapsed();
+            let now = control.now();
+            choice.report.elapsed = now.saturating_duration_since(began);
             report(&choice.report);
             // Twice the steps take twice as long.
-            let next = began.elapsed() + round.elapsed() * 2;
+            let next = choice.report.elapsed + now.saturating_duration_since(round) * 2;
             let is_over = budget.is_some_and(|budget| next > budget) || control.stopped();
             // Without a limit, as in measurements, the loop would never end.
             let is_limited = budget.is_some() || question.limits.infinite || question.limits.ponder;
@@ -166,6 +167,7 @@ mod tests {
     use crate::agent::DiffusionOptions;
     use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
+    use crate::play::Clock;
 
     /// Always imagines one given game.
     struct Prophet {
@@ -220,7 +222,8 @@ mod tests {
     ) -> (Choice, Vec<Report>) {
         let mut agent = DiffusionAgent::new(backend, options);
         let mut reports = Vec::new();
-        let control = Control::default();
+        // Thinking takes no time on this clock.
+        let control = Control::with_clock(Clock::manual());
         let game = Game::default();
         let choice = agent.choose(&game, limits, &control, &mut |it| reports.push(it.clone()));
         (choice.unwrap(), reports)

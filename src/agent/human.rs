@@ -5,24 +5,26 @@
 //! move. The players' ratings are those of the game ([`crate::chess::Game::ratings`]). Below 1200,
 //! where the network hardly distinguishes between players, moves are sampled at a higher
 //! temperature (see [`beginners`]). Above the rating at which the policy alone suffices, a short
-//! search adds strength (see [`effort`]).
+//! search adds strength (see [`effort`]), but sees no mate in one for the player (see [`people`]).
 
 mod beginners;
 mod effort;
 mod pace;
+mod people;
 
 use super::immediate::Candidates;
-use super::policy::{lay_out, line, priors};
+use super::policy::{lay_out, line, priors_of_people};
 use super::sampling::sample;
 use super::{ConfigurableAgent, Options};
-use crate::backend::{Backend, Evaluated, evaluate_games};
+use crate::backend::{Backend, evaluate_games};
 use crate::chess::Game;
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::Search;
 use effort::Effort;
+use people::People;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use shakmaty::Position;
+use shakmaty::{Move, Position};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,6 +78,28 @@ impl HumanAgent {
         effort: Effort,
         control: &Control,
     ) -> Result<Choice, AgentError> {
+        let game = question.game;
+        let evaluated = evaluate_games(&*self.backend, [game])?.remove(0);
+        let people = People::of(self.backend.properties(), game, evaluated);
+        let choice = self.search_with(question, effort, control, &people)?;
+        Ok(self.sampled(game, choice))
+    }
+
+    /// Runs the search, and returns the shifted policy as the statistics' priors.
+    fn search_with(
+        &mut self,
+        question: &Question<'_>,
+        effort: Effort,
+        control: &Control,
+        people: &People,
+    ) -> Result<Choice, AgentError> {
+        let (settled, open): (Vec<Move>, Vec<Move>) = question
+            .moves()
+            .into_iter()
+            .partition(|mv| people.settled.contains(mv));
+        if open.is_empty() {
+            return Ok(lay_out(people.value, people.priors(&settled)));
+        }
         let search = self.search.get_or_insert_with(|| {
             Search::new(
                 self.backend.clone(),
@@ -84,22 +108,34 @@ impl HumanAgent {
         });
         // An old tree would make a level's strength depend on the preceding moves.
         search.clear();
-        let limits = effort.limits(&question.limits);
+        search.shift_root(people.shifts());
+        let mut limits = effort.limits(&question.limits);
+        if !settled.is_empty() {
+            limits.search_moves = open.clone();
+        }
         let mut choice = search.run(question.game, &limits, control, &mut |_| {})?;
+        // An unvisited move gets the position's own value.
+        let unvisited = choice.statistics.iter_mut().filter(|of| !of.is_known());
+        unvisited.for_each(|of| (of.q, of.wdl) = (people.value.q, people.value.wdl()));
         // The tree rounds priors and stores none below 2⁻¹³, so with the tree's priors, a move that
         // nobody plays would be sampled once every few games.
-        let evaluated = evaluate_games(&*self.backend, [question.game])?;
-        // An unvisited move gets the position's own value.
-        for value in evaluated.iter().map(|evaluated| evaluated.value) {
-            let unvisited = choice.statistics.iter_mut().filter(|of| !of.is_known());
-            unvisited.for_each(|of| (of.q, of.wdl) = (value.q, value.wdl()));
-        }
-        for (mv, prior) in evaluated.iter().flat_map(Evaluated::priors) {
+        let priors = people.priors(&open);
+        let share: f32 = priors.iter().map(|(_, prior)| prior).sum();
+        for (mv, prior) in priors {
             let of = choice.statistics.iter_mut().find(|of| of.mv == mv);
             of.into_iter().for_each(|of| of.prior = prior);
         }
         effort.shift(&mut choice.statistics);
-        Ok(self.sampled(question.game, choice))
+        choice
+            .statistics
+            .iter_mut()
+            .for_each(|of| of.prior *= share);
+        let settled = lay_out(people.value, people.priors(&settled));
+        choice.statistics.extend(settled.statistics);
+        choice
+            .statistics
+            .sort_by(|a, b| b.prior.total_cmp(&a.prior));
+        Ok(choice)
     }
 
     /// Samples the move by the priors and reports it. With several lines, it also reports the
@@ -160,7 +196,7 @@ impl Agent for HumanAgent {
         control: &Control,
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError> {
-        let began = Instant::now();
+        let began = control.now();
         let limits = limits.clone();
         let question = Question { game, limits };
         let mut choice = match self.effort(game) {
@@ -173,7 +209,7 @@ impl Agent for HumanAgent {
             }
         };
         if choice.best.is_some() {
-            choice.report.elapsed = began.elapsed();
+            choice.report.elapsed = control.now().saturating_duration_since(began);
             report(&choice.report);
         }
         control.hold_back(&question.limits);
@@ -202,7 +238,7 @@ impl Agent for HumanAgent {
         if open.is_empty() {
             return Ok(choices);
         }
-        let (priors, values) = priors(&*self.backend, &open)?;
+        let (priors, values) = priors_of_people(&*self.backend, &open)?;
         for (((place, candidates), priors), value) in
             places.into_iter().zip(&open).zip(priors).zip(values)
         {

@@ -8,7 +8,6 @@ use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::tablebase::RootMoves;
 use shakmaty::MoveList;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A position with the moves to choose from; there is at least one.
 pub(super) struct Candidates<'a> {
@@ -99,13 +98,13 @@ impl Agent for ImmediateAgent {
         control: &Control,
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError> {
-        let began = Instant::now();
+        let began = control.now();
         let limits = limits.clone();
         let question = Question { game, limits };
         let choices = self.choose_many(std::slice::from_ref(&question))?;
         let mut choice = choices.into_iter().next().unwrap_or_default();
         if choice.best.is_some() {
-            choice.report.elapsed = began.elapsed();
+            choice.report.elapsed = control.now().saturating_duration_since(began);
             report(&choice.report);
         }
         control.hold_back(&question.limits);

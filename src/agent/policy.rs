@@ -3,7 +3,7 @@
 use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
-use crate::backend::{Backend, Evaluated, Value, evaluate_games};
+use crate::backend::{Backend, Evaluated, Value, evaluate_games, evaluate_people};
 use crate::chess::Game;
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::generator;
@@ -50,10 +50,23 @@ pub(super) fn priors(
     positions: &[Candidates<'_>],
 ) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
     let evaluated = evaluate_games(backend, positions.iter().map(|position| position.game))?;
-    let evaluated = positions.iter().zip(&evaluated);
-    Ok(evaluated
+    Ok(of_all(positions, &evaluated))
+}
+
+/// Returns the same with the priors of people's moves.
+pub(super) fn priors_of_people(
+    backend: &dyn Backend,
+    positions: &[Candidates<'_>],
+) -> Result<(Vec<Priors>, Vec<Value>), AgentError> {
+    let evaluated = evaluate_people(backend, positions.iter().map(|position| position.game))?;
+    Ok(of_all(positions, &evaluated))
+}
+
+fn of_all(positions: &[Candidates<'_>], evaluated: &[Evaluated]) -> (Vec<Priors>, Vec<Value>) {
+    let evaluated = positions.iter().zip(evaluated);
+    evaluated
         .map(|(it, evaluated)| of_candidates(it, evaluated))
-        .unzip())
+        .unzip()
 }
 
 /// Returns the priors of a position's candidates, and its value.

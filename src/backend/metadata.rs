@@ -11,6 +11,7 @@ mod version1;
 pub use tensors::{DataType, Dimension, TensorSpec};
 
 use crate::encode::{HISTORY, InputFormat, SCALARS};
+use crate::tactics::correction::{Correction, CorrectionError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use version1::Version1;
@@ -51,7 +52,10 @@ pub struct Metadata {
     /// The output that ranks moves, one of [`SEARCH_VALUES`]; `wdl` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search_value: Option<String>,
-    /// Number of parameters.
+    /// The correction of its policy where it stands for people's moves, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Correction>,
+    /// Number of parameters, without those of the correction.
     pub parameters: u64,
     /// Multiply–accumulates per evaluation in the dense layers of the body, the embedding's
     /// feed-forward blocks and the policy head.
@@ -144,6 +148,9 @@ pub enum ContractError {
     /// The file is a move-token model, but a position network is required.
     #[error("it reads whole games, move by move: networks that evaluate positions are needed here")]
     NotPositions,
+    /// The correction cannot be used.
+    #[error("its correction cannot be used: {0}")]
+    Correction(#[from] CorrectionError),
     /// A required output is missing.
     #[error("it has no output `{output}`, which {consumer} needs: its `outputs` are {outputs}")]
     MissingOutput {
@@ -206,6 +213,9 @@ impl Metadata {
         if !SEARCH_VALUES.contains(&search_value) {
             let known = SEARCH_VALUES.join(", ");
             return Err(unknown("search_value", search_value, known));
+        }
+        if let Some(correction) = &self.correction {
+            correction.check()?;
         }
         Ok(())
     }
@@ -343,6 +353,7 @@ pub(crate) mod tests {
             encoder: EncoderSpec::Planes(planes),
             methods: [(FORWARD.to_owned(), forward)].into(),
             search_value: Some(search_value.to_owned()),
+            correction: None,
             parameters: 0,
             macs: 0,
             training: serde_json::Value::Null,

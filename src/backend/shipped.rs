@@ -12,17 +12,26 @@ const ENDING: &str = "pt";
 /// A file of that name in the working folder takes precedence.
 #[must_use]
 pub fn file(text: impl AsRef<Path>) -> PathBuf {
-    let path = text.as_ref();
+    file_from(folder(), text.as_ref())
+}
+
+fn file_from(folder: Option<PathBuf>, path: &Path) -> PathBuf {
     let is_plain = path.file_name().is_some_and(|name| name == path);
     if path.exists() || !is_plain {
         return path.to_owned();
     }
-    beside(path).unwrap_or_else(|| path.to_owned())
+    let shipped = folder.and_then(|folder| network_in(&folder, path));
+    shipped.unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns the file of a shipped network, by name with or without its extension.
+#[cfg(feature = "torch")]
 pub(crate) fn beside(name: impl AsRef<Path>) -> Option<PathBuf> {
-    let named = folder()?.join(name);
+    network_in(&folder()?, name.as_ref())
+}
+
+fn network_in(folder: &Path, name: &Path) -> Option<PathBuf> {
+    let named = folder.join(name);
     let mut with_ending = named.clone().into_os_string();
     with_ending.push(".");
     with_ending.push(ENDING);
@@ -33,7 +42,11 @@ pub(crate) fn beside(name: impl AsRef<Path>) -> Option<PathBuf> {
 /// Returns the names of all shipped networks.
 #[must_use]
 pub fn names() -> Vec<String> {
-    let entries = folder().and_then(|folder| folder.read_dir().ok());
+    folder().map_or_else(Vec::new, |folder| names_in(&folder))
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = folder.read_dir().ok();
     let paths = entries.into_iter().flatten().flatten().map(|it| it.path());
     let names = paths.filter(|path| is_network(path)).filter_map(|path| {
         let stem = path.file_stem()?;
@@ -50,7 +63,10 @@ fn is_network(path: &Path) -> bool {
 
 /// Returns the folder with the shipped networks.
 fn folder() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
+    folder_above(&std::env::current_exe().ok()?)
+}
+
+fn folder_above(program: &Path) -> Option<PathBuf> {
     let mut folders = program.ancestors().skip(1).take(ABOVE);
     folders.find_map(|above| {
         let folder = above.join(FOLDER);
@@ -62,9 +78,24 @@ fn folder() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    /// Builds may be anywhere, so these tests do not look for the networks above their own program.
+    #[test]
+    fn networks_that_ship_are_found_above_the_program() {
+        let root = tempfile::tempdir().unwrap();
+        let nets = root.path().join(FOLDER);
+        std::fs::create_dir(&nets).unwrap();
+        for program in ["tessera", "target/release/tessera", "target/debug/deps/x"] {
+            let found = folder_above(&root.path().join(program));
+            assert_eq!(found.as_ref(), Some(&nets), "{program}");
+        }
+        let far = root.path().join("a/b/c/d/tessera");
+        assert_ne!(folder_above(&far), Some(nets));
+    }
+
     #[test]
     fn networks_that_ship_have_names() {
         let nets = Path::new(env!("CARGO_MANIFEST_DIR")).join(FOLDER);
+        let file = |text: &str| file_from(Some(nets.clone()), Path::new(text));
         assert_eq!(file("tessera-xs"), nets.join("tessera-xs.pt"));
         assert_eq!(file("tessera-xs.pt"), nets.join("tessera-xs.pt"));
         for other in [
@@ -77,11 +108,8 @@ mod tests {
         ] {
             assert_eq!(file(other), Path::new(other));
         }
-        assert!(
-            names().contains(&"tessera-human".to_owned()),
-            "{:?}",
-            names()
-        );
-        assert!(!names().contains(&"README".to_owned()));
+        let names = names_in(&nets);
+        assert!(names.contains(&"tessera-human".to_owned()), "{names:?}");
+        assert!(!names.contains(&"README".to_owned()), "{names:?}");
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn without_network(name: &str) -> Properties {
         has_moves_left: false,
         has_error: false,
         reads_ratings: false,
+        correction: None,
         recommended_batch: BATCH,
         recommended_threads: 1,
         format: None,

@@ -6,18 +6,26 @@
 //! the value predicts the result.
 
 mod bootstrap;
+mod estimate;
+mod frequency;
+mod habits;
 mod listing;
 mod positions;
 mod prediction;
+mod samples;
 mod score;
 
 pub use bootstrap::{Difference, Interval, compare};
+pub use estimate::Estimate;
+pub use frequency::{Frequency, frequencies};
+pub use habits::{Followed, Habit, NAMES as HABIT_NAMES};
 pub use listing::{Listed, list};
 pub use positions::{Position, Positions, Selection, read};
 pub use prediction::{
-    Answer, Evaluator, Prediction, PredictionError, Respondent, Response, Sampler, ask,
+    Answer, Evaluator, Prediction, PredictionError, Respondent, Response, Sampler, Uncorrected, ask,
 };
-pub use score::{Estimate, Score, score};
+pub use samples::{Sample, samples};
+pub use score::{Score, score};
 
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -186,6 +186,7 @@ mod tests {
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,
+                    correction: None,
                     recommended_batch: 1,
                     recommended_threads: 1,
                     format: None,
@@ -221,9 +222,15 @@ mod tests {
         let time = Duration::from_millis(60);
         let one = measure(&slow, &positions, 1, 1, time).unwrap();
         let many = measure(&slow, &positions, 32, 2, time).unwrap();
-        assert!(one.milliseconds >= 1.0 && one.evaluations_per_second <= 1000.0);
-        assert!(many.milliseconds >= 1.0 && many.evaluations_per_second <= 64_000.0);
-        assert!(many.evaluations_per_second > 4.0 * one.evaluations_per_second);
+        assert!(
+            one.milliseconds >= 1.0 && many.milliseconds >= 1.0,
+            "{one:?} {many:?}"
+        );
+        // Positions evaluated during a call: those of each thread.
+        let concurrent = |of: Throughput| of.evaluations_per_second * of.milliseconds / 1e3;
+        assert!((concurrent(one) - 1.0).abs() < 1e-6, "{one:?}");
+        // The threads need not be equally fast.
+        assert!(concurrent(many) > 1.5 * 32.0, "{many:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::parameters::{Parameter, Weights};
 use super::world::World;
 use crate::backend::metadata::{CONTRACT, EncoderSpec};
 use crate::backend::{CodePolicy, Metadata};
+use crate::tactics::correction::Correction;
 use crate::torch::{
     self, ExportPrecision, NetworkError, Script, ScriptError, TorchError, TracedMethod,
 };
@@ -53,6 +54,8 @@ pub struct About {
     pub training: Value,
     /// Licence of the weights, as an SPDX expression, or `unknown`.
     pub licence: String,
+    /// The correction of the policy where it stands for people's moves, if there is one.
+    pub correction: Option<Correction>,
 }
 
 /// Why tensors do not fit an architecture.
@@ -212,6 +215,7 @@ impl<A: Architecture + ?Sized> Network<A> {
             encoder,
             methods: methods.iter().map(TracedMethod::described).collect(),
             search_value: ranks_moves.then(|| self.about.search_value.clone()),
+            correction: self.about.correction.clone(),
             parameters: size.parameters.unsigned_abs(),
             macs: size.macs.unsigned_abs(),
             training: self.about.training.clone(),
@@ -321,6 +325,7 @@ impl About {
             search_value: "wdl".to_owned(),
             training,
             licence,
+            correction: None,
         }
     }
 
@@ -332,6 +337,7 @@ impl About {
             search_value: metadata.search_value().to_owned(),
             training: metadata.training.clone(),
             licence: metadata.licence.clone(),
+            correction: metadata.correction.clone(),
         }
     }
 }
@@ -432,6 +438,7 @@ mod tests {
         // Without noise, the rating vectors would be zero.
         let flat = &flat + flat.randn_like() * 0.02;
         let about = About {
+            correction: None,
             name: "test".to_owned(),
             search_value: "q".to_owned(),
             training: serde_json::json!({ "samples": 0 }),

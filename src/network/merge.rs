@@ -75,6 +75,8 @@ pub fn merge(name: String, mut parts: Vec<Part>) -> Result<Network, MergeError> 
     let training = said_of(&parts);
     let mut merged = parts.swap_remove(0).network;
     merged.weights = weights;
+    // It was fitted to one network's policy.
+    merged.about.correction = None;
     merged.about.name = name;
     merged.about.training = training;
     Ok(merged)
@@ -231,6 +233,7 @@ mod tests {
         let model = model(width);
         let flat = model.initial_weights().full_like(value);
         let about = About {
+            correction: None,
             name: format!("{source}-net"),
             search_value: "q".to_owned(),
             training: json!({ "samples": 100.0 * value, "steps": 7 }),

@@ -325,6 +325,7 @@ mod tests {
         let architecture = chessformer(gab());
         let flat = architecture.initial_weights();
         let about = About {
+            correction: None,
             name: "test".to_owned(),
             search_value: "q".to_owned(),
             training: serde_json::Value::Null,

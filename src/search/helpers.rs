@@ -141,6 +141,7 @@ mod tests {
         let helpers = Helpers::new(3);
         let ended = AtomicUsize::new(0);
         let slow = || {
+            // Long enough for the panic to come through too early.
             sleep(Duration::from_millis(50));
             ended.fetch_add(1, Relaxed);
         };

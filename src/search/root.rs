@@ -30,6 +30,8 @@ pub(crate) struct Root {
     /// The share and the distribution of the noise mixed into the policy.
     noise: Option<(f32, Vec<f32>)>,
     pub(crate) gumbel: Option<Gumbel>,
+    /// Addends to the root moves' logits; empty adds nothing.
+    shifts: Vec<f32>,
 }
 
 /// Returns whether a search needs a fresh root, because its root policy differs from the usual one.
@@ -81,6 +83,7 @@ impl Root {
             policy_temperature: parameters.policy_temperature,
             noise,
             gumbel,
+            shifts: Vec::new(),
         }
     }
 
@@ -89,9 +92,18 @@ impl Root {
         Root { mate: None, ..self }
     }
 
+    /// Returns the same settings with a number to add to each root move's logit.
+    pub(crate) fn with_shifts(self, shifts: Vec<f32>) -> Root {
+        Root { shifts, ..self }
+    }
+
     /// Returns the root moves' logits before division by the policy's temperature.
     pub(crate) fn logits<'a>(&self, logits: &'a [f32]) -> Cow<'a, [f32]> {
         let mut logits = Cow::Borrowed(logits);
+        if !self.shifts.is_empty() {
+            let shifted = logits.to_mut().iter_mut().zip(&self.shifts);
+            shifted.for_each(|(logit, shift)| *logit += shift);
+        }
         if self.temperature > 0.0 {
             let ratio = self.policy_temperature / self.temperature;
             logits.to_mut().iter_mut().for_each(|logit| *logit *= ratio);

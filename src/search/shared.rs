@@ -130,12 +130,17 @@ impl Shared<'_> {
         self.deadline.store(after.as_micros() as u64, Relaxed);
     }
 
+    /// Returns the time since the search began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.control.now().saturating_duration_since(self.began)
+    }
+
     /// Returns the time left until the deadline or, while the clock has not started, the move's
     /// time limit; `None` without a clock.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         match self.deadline.load(Relaxed) {
             u64::MAX => self.ponder_time,
-            deadline => Some(Duration::from_micros(deadline).saturating_sub(self.began.elapsed())),
+            deadline => Some(Duration::from_micros(deadline).saturating_sub(self.elapsed())),
         }
     }
 

@@ -105,7 +105,7 @@ impl<'a> Stopper<'a> {
         if self.shared.control.stopped() {
             return true;
         }
-        let now = Instant::now();
+        let now = self.shared.control.now();
         let choice = RootChoice::of(self.shared);
         let mv = choice.as_ref().map(|choice| choice.chosen().edge.mv());
         if mv != self.best {
@@ -121,11 +121,12 @@ impl<'a> Stopper<'a> {
 
     /// Returns a report if one is due.
     fn due_report(&mut self) -> Option<Report> {
-        let since = self.told.elapsed();
+        let now = self.shared.control.now();
+        let since = now.saturating_duration_since(self.told);
         let changed = self.best != self.told_best;
         let due = since >= MOST_INTERVAL || changed && since >= LEAST_INTERVAL;
         (due && self.best.is_some()).then(|| {
-            self.told = Instant::now();
+            self.told = now;
             self.told_best = self.best;
             report(self.shared).0
         })

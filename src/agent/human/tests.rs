@@ -1,10 +1,15 @@
 use super::*;
-use crate::backend::{BackendError, Batch, Evaluations, Properties, Random, Uniform, Value};
+use crate::backend::tests::Corrected;
+use crate::backend::{
+    BackendError, Batch, Evaluations, Properties, Random, Uniform, Value, evaluate_people,
+};
 use crate::chess::Ratings;
 use crate::play::MoveStatistics;
 use crate::search::Parameters;
+use crate::waiting::PATIENCE;
 use shakmaty::CastlingMode;
 use std::collections::HashSet;
+use std::sync::mpsc::channel;
 
 fn options(seed: u64) -> Options {
     let search = Parameters {
@@ -168,28 +173,32 @@ fn it_keeps_to_the_moves_allowed() {
     }
 }
 
-/// Returns the time spent, with one minute on the clock, on a move that takes people several
-/// seconds, if a stop or a ponderhit arrives after 50 ms.
+/// Returns the time spent on a move for which people with this clock would take hours, if a stop or
+/// a ponderhit arrives after 50 ms.
 fn interrupted(ponder: bool, interrupt: fn(&Control)) -> Duration {
     let mut options = options(1);
     options.human.takes_time = true;
     options.search.move_overhead = 0;
     let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &options);
     let limits = Limits {
-        time: Some(Duration::from_secs(600)),
+        time: Some(1000 * PATIENCE),
         ponder,
         ..Limits::default()
     };
-    let control = Control::default();
+    let control = Arc::new(Control::default());
+    let (sender, answers) = channel();
     let began = Instant::now();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(50));
-            interrupt(&control);
-        });
-        let choice = agent.choose(&game(1500), &limits, &control, &mut |_| {});
-        assert!(choice.unwrap().best.is_some());
+    std::thread::spawn({
+        let control = control.clone();
+        move || {
+            let choice = agent.choose(&game(1500), &limits, &control, &mut |_| {});
+            let _ = sender.send(choice.unwrap().best);
+        }
     });
+    std::thread::sleep(Duration::from_millis(50));
+    interrupt(&control);
+    let best = answers.recv_timeout(PATIENCE).expect("an answer");
+    assert!(best.is_some());
     began.elapsed()
 }
 
@@ -198,7 +207,6 @@ fn human_time_ends_with_stop() {
     for ponder in [false, true] {
         let taken = interrupted(ponder, Control::stop);
         assert!(taken >= Duration::from_millis(50), "{taken:?}");
-        assert!(taken < Duration::from_secs(2), "{taken:?}");
     }
 }
 
@@ -210,7 +218,6 @@ fn human_time_goes_on_after_the_ponder_hit() {
         control.stop();
     });
     assert!(taken >= Duration::from_millis(350), "{taken:?}");
-    assert!(taken < Duration::from_secs(3), "{taken:?}");
 }
 
 /// Beginners deviate from the policy's likeliest move more often than the policy itself does.
@@ -247,4 +254,41 @@ fn beginners_stray_from_the_likeliest_move() {
     // An explicit temperature applies to all levels.
     assert_eq!(strays(600, 0.01), 0);
     assert_eq!(strays(1200, 0.01), 0);
+}
+
+/// A search sees every mate, but people do not, so mates keep the share of the corrected policy.
+#[test]
+fn a_search_sees_no_mate_for_the_player() {
+    let fens = [
+        "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1",
+        // White mates on the back rank unless Black prevents it.
+        "6k1/5ppp/8/8/8/8/r4PPP/1R4K1 b - - 0 1",
+    ];
+    for fen in fens {
+        for shift in [0.0, 4.0] {
+            let backend: Arc<dyn Backend> = Arc::new(Corrected::new(Random::new(1), shift));
+            let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+            game.set_ratings(Ratings::both(2200));
+            let people = evaluate_people(&*backend, [&game]).unwrap().remove(0);
+            let mut agent = HumanAgent::new(backend, &options(0));
+            let control = Control::default();
+            let choice = agent.choose(&game, &Limits::default(), &control, &mut |_| {});
+            let statistics = choice.unwrap().statistics;
+            assert_eq!(statistics.len(), people.moves.len());
+            let sum: f32 = statistics.iter().map(|of| of.prior).sum();
+            assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+            let mut settled = 0;
+            for (mv, share) in people.priors() {
+                let after = crate::chess::after(game.position(), mv);
+                let mates = after.is_checkmate();
+                if mates || crate::tactics::mates::can_mate(&after) {
+                    let of = statistics.iter().find(|of| of.mv == mv).unwrap();
+                    assert!((of.prior - share).abs() < 1e-5, "{mv}");
+                    settled += 1;
+                }
+            }
+            assert!(settled > 0 && settled < statistics.len(), "{settled}");
+            assert!(statistics.iter().any(|of| of.visits > 0));
+        }
+    }
 }

@@ -40,6 +40,7 @@ impl From<Version1> for Metadata {
             encoder: EncoderSpec::Planes(planes),
             methods: [(FORWARD.to_owned(), forward)].into(),
             search_value: Some(old.search_value),
+            correction: None,
             parameters: old.parameters,
             macs: old.macs,
             training: old.training,

@@ -17,6 +17,8 @@ use std::path::Path;
 pub struct Selection {
     /// The share of the games to use, selected by [`is_held_out`], in 0…1; 1 uses all.
     pub held_out: f64,
+    /// Whether to use the other games instead, on which networks may be trained.
+    pub is_training: bool,
     /// The number of plies to skip at the start of a game; Maia's authors skip ten.
     pub skip_plies: usize,
     /// The lowest rating of a player whose moves are predicted.
@@ -110,20 +112,21 @@ pub fn read(
     let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
     for text in pgn::open(path, |file| file).map_err(&failed)? {
         found.games_read += 1;
-        let record = match pgn::parse_game(&text.map_err(&failed)?) {
+        let text = text.map_err(&failed)?;
+        let record = match pgn::parse_game(&text) {
             Ok(record) => record,
             Err(source) => {
                 found.games_unusable += 1;
                 unusable(SuiteError::Game {
                     path: path.to_owned(),
-                    game: found.games_read,
+                    game: text.place,
                     source,
                 });
                 continue;
             }
         };
         let hash = record.hash();
-        if !is_held_out(hash, selection.held_out) {
+        if is_held_out(hash, selection.held_out) == selection.is_training {
             continue;
         }
         let mut random = Xoshiro256PlusPlus::seed_from_u64(selection.seed ^ hash);
@@ -189,6 +192,7 @@ pub(super) mod tests {
 
     pub(in crate::eval::move_match) const ALL: Selection = Selection {
         held_out: 1.0,
+        is_training: false,
         skip_plies: 0,
         lowest: 0,
         per_band: None,
@@ -220,7 +224,7 @@ pub(super) mod tests {
             panic!("{said:?}")
         };
         assert!(
-            said.ends_with("games.pgn, game 3: `Sf6` at ply 2 is not a move"),
+            said.ends_with("games.pgn, game 3, line 12: `Sf6` at ply 2 is not a move"),
             "{said}"
         );
     }
@@ -351,5 +355,14 @@ pub(super) mod tests {
         assert!(some.len() < 40 && fewer.len() < some.len(), "{some:?}");
         assert!(fewer.iter().all(|hash| some.contains(hash)));
         assert!(some.iter().all(|&hash| is_held_out(hash, 0.3)));
+        let selection = Selection {
+            held_out: 0.3,
+            is_training: true,
+            ..ALL
+        };
+        let training = positions(&text, &selection);
+        let training: Vec<u64> = training.games().iter().map(|(it, _)| it.hash()).collect();
+        assert_eq!(training.len() + some.len(), 64);
+        assert!(training.iter().all(|hash| !some.contains(hash)));
     }
 }

@@ -1,7 +1,8 @@
 //! Predictions by networks and agents for the positions.
 
+use super::habits::{Followed, HABITS, Habit, followed};
 use super::positions::{Position, Positions};
-use crate::backend::{Backend, BackendError, evaluate_games};
+use crate::backend::{Backend, BackendError, Evaluated, evaluate_games, evaluate_people};
 use crate::chess::Game;
 use crate::data::replay::{ReplayError, main_line};
 use crate::play::{Agent, AgentError, Limits, MoveStatistics, Question};
@@ -20,6 +21,8 @@ pub struct Prediction {
     pub played: f32,
     /// The probabilities of win, draw and loss for the player to move.
     pub wdl: [f32; 3],
+    /// The habits that the position tests.
+    pub habits: [Option<Habit>; HABITS],
 }
 
 /// A network's full prediction for a position, or the mean of several networks' predictions.
@@ -31,12 +34,15 @@ pub struct Answer {
     pub played: usize,
     /// The probabilities of win, draw and loss for the player to move.
     pub wdl: [f32; 3],
+    /// Which of the moves follow the habits that the position tests.
+    pub followed: Followed,
 }
 
 impl Answer {
     /// Adds another network's prediction for the same position, with a weight.
     pub fn add(&mut self, other: &Answer, weight: f32) {
         self.played = other.played;
+        self.followed.clone_from(&other.followed);
         self.policy.resize(other.policy.len(), 0.0);
         let own = self.policy.iter_mut().chain(&mut self.wdl);
         for (own, other) in own.zip(other.policy.iter().chain(&other.wdl)) {
@@ -52,7 +58,20 @@ impl Answer {
         let top = (0..policy.len())
             .rev()
             .max_by(|&a, &b| policy[a].total_cmp(&policy[b]));
+        let habit = |moves: &Vec<bool>| Habit {
+            played: moves.get(self.played).copied().unwrap_or_default(),
+            predicted: moves
+                .iter()
+                .zip(policy)
+                .filter(|(of, _)| **of)
+                .map(|(_, p)| p)
+                .sum(),
+        };
         Prediction {
+            habits: self
+                .followed
+                .each_ref()
+                .map(|moves| moves.as_ref().map(habit)),
             matched: top == Some(self.played),
             confidence: top.map_or(0.0, |top| policy[top]),
             played: policy.get(self.played).copied().unwrap_or(0.0),
@@ -91,8 +110,8 @@ pub trait Respondent: Send {
 /// A policy over the legal moves, and probabilities of win, draw and loss.
 pub type Response = (Vec<f32>, [f32; 3]);
 
-/// A network's own policy and value, from one evaluation per position. Networks that use ratings
-/// receive both players' ratings.
+/// A network's policy of people's moves and its value, from one evaluation per position. Networks
+/// that use ratings receive both players' ratings.
 pub struct Evaluator<'a>(pub &'a dyn Backend);
 
 impl Respondent for Evaluator<'_> {
@@ -101,11 +120,28 @@ impl Respondent for Evaluator<'_> {
     }
 
     fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError> {
-        let evaluated = evaluate_games(self.0, games)?.into_iter();
-        Ok(evaluated
-            .map(|it| (it.policy(1.0), it.value.wdl()))
-            .collect())
+        Ok(responses(&evaluate_people(self.0, games)?))
     }
+}
+
+/// A network's own policy, without a correction, and its value.
+pub struct Uncorrected<'a>(pub &'a dyn Backend);
+
+impl Respondent for Uncorrected<'_> {
+    fn batch(&self) -> usize {
+        self.0.properties().recommended_batch
+    }
+
+    fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError> {
+        Ok(responses(&evaluate_games(self.0, games)?))
+    }
+}
+
+fn responses(evaluated: &[Evaluated]) -> Vec<Response> {
+    let evaluated = evaluated.iter();
+    evaluated
+        .map(|it| (it.policy(1.0), it.value.wdl()))
+        .collect()
 }
 
 /// An agent, such as `human`, with the policy from which it samples its moves.
@@ -214,11 +250,14 @@ impl Waiting {
         let count = self.games.len();
         if count > 0 {
             let responses = respondent.respond(&self.games)?;
-            for ((place, played), (policy, wdl)) in self.places.drain(..).zip(responses) {
+            let asked = self.places.drain(..).zip(&self.games);
+            for (((place, played), game), (policy, wdl)) in asked.zip(responses) {
+                let position = game.position();
                 let answer = Answer {
                     policy,
                     played,
                     wdl,
+                    followed: followed(position, &position.legal_moves()),
                 };
                 found.push((place, answer));
             }

@@ -1,5 +1,8 @@
 //! The fit of predictions to human moves.
 
+use super::estimate::{Estimate, estimate};
+use super::frequency::{Frequency, frequencies};
+use super::habits::HABITS;
 use super::positions::Positions;
 use super::{Prediction, by_game};
 use crate::data::sample::Wdl;
@@ -11,15 +14,6 @@ const BINS: usize = 15;
 /// Probabilities are raised to at least this value; otherwise a value head without draws would have
 /// an infinite loss.
 const LEAST_PROBABILITY: f32 = 1e-6;
-
-/// A mean with its standard error.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Estimate {
-    /// The mean.
-    pub mean: f64,
-    /// The mean's standard error, for a random sample of games.
-    pub error: f64,
-}
 
 /// The fit of a network over some positions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -34,6 +28,8 @@ pub struct Score {
     pub log_loss: Estimate,
     /// Expected calibration error of the likeliest move's probability, in 0…1.
     pub calibration_error: f64,
+    /// How often people follow habits, and how often the predictions say so.
+    pub habits: [Frequency; HABITS],
     /// Number of positions from games with a result; the following figures are computed over these.
     pub with_result: usize,
     /// Share of the positions in which the likeliest result occurred.
@@ -66,6 +62,7 @@ pub fn score(positions: &Positions, predictions: &[Prediction], places: &[usize]
         move_match: estimate(positions, places, |place| move_of(place).1),
         log_loss: estimate(positions, places, |place| loss(predictions[place].played)),
         calibration_error: calibration_error(places.iter().map(|&place| move_of(place))),
+        habits: frequencies(positions, predictions, places),
         with_result: with_result.len(),
         result_accuracy: estimate(positions, &with_result, |place| {
             f64::from(u8::from(likeliest(predictions[place].wdl) == result(place)))
@@ -99,21 +96,6 @@ pub(super) fn loss(probability: f32) -> f64 {
     -f64::from(probability.max(LEAST_PROBABILITY)).ln()
 }
 
-/// Returns the mean of `value` over the positions at `places`, with its cluster-robust standard
-/// error: the deviations within a game are summed before they are squared.
-fn estimate(positions: &Positions, places: &[usize], value: impl Fn(usize) -> f64) -> Estimate {
-    let count = places.len().max(1) as f64;
-    let mean = places.iter().map(|&place| value(place)).sum::<f64>() / count;
-    let games = by_game(positions, places).map(|game| {
-        let deviation: f64 = game.iter().map(|&place| value(place) - mean).sum();
-        deviation * deviation
-    });
-    Estimate {
-        mean,
-        error: games.sum::<f64>().sqrt() / count,
-    }
-}
-
 /// Returns the mean over bins of |mean predicted − mean observed|, weighted by bin size. Each pair
 /// consists of the prediction, in 0…1, and the observation.
 fn calibration_error(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
@@ -143,6 +125,7 @@ mod tests {
             confidence: 0.75,
             played,
             wdl,
+            habits: [None; HABITS],
         }
     }
 

@@ -1,7 +1,7 @@
 //! Network files: the user's, and those compiled into a program.
 //!
 //! The library does not add network files to a program by itself. The engine [carries](carry) them,
-//! so that it can play wherever it is copied. Programs without built-in networks, such as `train`
+//! so that it can play wherever it is copied. Programs without built-in networks, such as `tessera-train`
 //! and the examples, are 7 MB smaller and read the same files from the folder `nets` next to the
 //! executable.
 

@@ -251,6 +251,7 @@ mod tests {
         let flat = world.initial_weights();
         let flat = &flat + Tensor::randn_like(&flat) * 0.2;
         let about = About {
+            correction: None,
             name: "little".to_owned(),
             search_value: "q".to_owned(),
             training: serde_json::Value::Null,

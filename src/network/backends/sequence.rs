@@ -54,6 +54,7 @@ impl SequenceBackend {
             has_moves_left: false,
             has_error: false,
             reads_ratings: true,
+            correction: None,
             recommended_batch: BATCH,
             recommended_threads: 1,
             format: Some(Format::from(Precision::from(ComputeType::from(kind)))),
@@ -231,6 +232,7 @@ mod tests {
         let flat = gpt.initial_weights();
         let flat = &flat + Tensor::randn_like(&flat) * 0.1;
         let about = About {
+            correction: None,
             name: "random".to_owned(),
             search_value: String::new(),
             training: serde_json::Value::Null,

@@ -203,6 +203,7 @@ fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
 
 fn about(case: &Case) -> About {
     About {
+        correction: None,
         name: case.name.to_owned(),
         search_value: "wdl".to_owned(),
         training: serde_json::Value::Null,

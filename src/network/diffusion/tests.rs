@@ -276,6 +276,7 @@ fn its_file_plays_its_first_step() {
     let model = build(&config());
     let flat = parameters(&model)[1].shallow_clone();
     let about = About {
+        correction: None,
         name: "test".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
@@ -449,6 +450,7 @@ fn a_played_network_imagines_in_every_format() {
     let model = build(&config());
     let flat = parameters(&model)[1].shallow_clone();
     let about = About {
+        correction: None,
         name: "test".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

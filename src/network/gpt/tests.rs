@@ -338,6 +338,7 @@ fn files_hold_both_methods_and_the_same_weights() {
             .map(|it| it.reshape([-1]))
             .collect();
         let about = About {
+            correction: None,
             name: "little".to_owned(),
             search_value: String::new(),
             training: serde_json::Value::Null,

@@ -50,6 +50,7 @@ fn flat(weights: &Weights) -> Tensor {
 fn network(state: WorldState) -> Network<World> {
     let (world, weights) = build(state);
     let about = About {
+        correction: None,
         name: "little".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

@@ -23,6 +23,7 @@ fn hashed() -> Hashed {
         has_moves_left: false,
         has_error: false,
         reads_ratings: false,
+        correction: None,
         recommended_batch: 1,
         recommended_threads: 1,
         format: None,

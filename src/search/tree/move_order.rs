@@ -178,6 +178,7 @@ mod tests {
         };
         std::thread::scope(|scope| {
             scope.spawn(visit);
+            // Other threads' visits fall between two reads only by chance, so give it some time.
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(300) {
                 let visited = visited(&tree, header);

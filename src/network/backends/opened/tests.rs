@@ -167,6 +167,7 @@ fn file(architecture: Box<dyn Evaluator>) -> Vec<u8> {
     let flat = architecture.initial_weights();
     let flat = &flat + flat.randn_like() * 0.05;
     let about = About {
+        correction: None,
         name: "random".to_owned(),
         search_value: "wdl".to_owned(),
         training: serde_json::Value::Null,

@@ -65,6 +65,7 @@ fn network((name, edit): Case) -> Network {
     let flat = model.initial_weights();
     let flat = &flat + flat.randn_like() * 0.05;
     let about = About {
+        correction: None,
         name: name.to_owned(),
         search_value: "wdl".to_owned(),
         training: serde_json::Value::Null,

@@ -24,7 +24,7 @@ impl<E: Environment> SearchWorker<'_, E> {
             return;
         };
         let left = shared.time_left();
-        let time = left.map(|_| shared.began.elapsed());
+        let time = left.map(|_| shared.elapsed());
         if !shared.stopped() {
             let visits = shared.progress.visits();
             let halt = || shared.is_urgent() || shared.control.stopped();

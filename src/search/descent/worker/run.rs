@@ -4,7 +4,6 @@ use super::SearchWorker;
 use crate::search::environment::Environment;
 use crate::search::shared::Shared;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 /// Stops a search when its thread panics. Otherwise the other threads would run forever and the
 /// search would wait for them.
@@ -32,7 +31,7 @@ impl<E: Environment> SearchWorker<'_, E> {
                 }
             }
             self.look_for_mates();
-            let began = Instant::now();
+            let began = shared.control.now();
             let want = shared.affordable_batch();
             if want == 0 {
                 shared.stop();
@@ -54,7 +53,8 @@ impl<E: Environment> SearchWorker<'_, E> {
                 }
             }
             if gathered.leaves > 0 {
-                shared.latency.record(gathered.leaves, began.elapsed());
+                let taken = shared.control.now().saturating_duration_since(began);
+                shared.latency.record(gathered.leaves, taken);
             } else if shared.remaining.load(Relaxed) == 0 {
                 break;
             } else if gathered.visits == 0 {

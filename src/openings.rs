@@ -7,7 +7,7 @@ mod names;
 pub use book::BookOptions;
 pub(crate) use book::{is_pgn, open, positions};
 pub use eco::{eco_openings, is_eco};
-pub use names::{Opening, named_opening, named_openings};
+pub use names::{Opening, named_opening};
 
 use crate::chess::{FenError, Game, epd, fen};
 use book::Book;
@@ -47,12 +47,12 @@ pub enum OpeningsError {
         path: PathBuf,
     },
     /// An opening is not a legal position.
-    #[error("openings {}, number {number}: {reason}", path.display())]
+    #[error("openings {}, {place}: {reason}", path.display())]
     Opening {
         /// The book.
         path: PathBuf,
-        /// The opening's number, from 1.
-        number: usize,
+        /// The opening's number and, for a game, its line.
+        place: String,
         /// The problem.
         reason: String,
     },
@@ -259,8 +259,16 @@ mod tests {
         let (_folder, path) = book("a.epd", b"\nnonsense\n");
         let error = open(&path, 0, 0).unwrap().game(0).unwrap_err();
         assert!(
-            error.to_string().contains("a.epd, number 1: `nonsense`"),
+            error.to_string().contains("a.epd, position 1: `nonsense`"),
             "{error}"
+        );
+        let games = b"1. e4 e5 1-0 1. d4 Ke7 1-0";
+        let (_folder, path) = book("a.pgn", games);
+        let errors = (0..2).filter_map(|number| open(&path, 0, 0).unwrap().game(number).err());
+        let errors: Vec<_> = errors.map(|error| error.to_string()).collect();
+        assert!(
+            errors.len() == 1 && errors[0].contains("a.pgn, game 2, line 1: `Ke7` at ply 2"),
+            "{errors:?}"
         );
         let (_folder, path) = book("b.epd", b"7k/5Q2/8/8/8/8/8/K7 b - - 0 1");
         let stalemate = open(&path, 0, 0).unwrap();

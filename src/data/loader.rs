@@ -124,7 +124,7 @@ pub enum LoaderError {
     },
     /// No source contains any samples.
     #[error(
-        "the data contains no samples: check it with `train stats`, and pack games with `train pack`"
+        "the data contains no samples: check it with `tessera-train stats`, and pack games with `tessera-train pack`"
     )]
     Empty,
     /// No game was selected for validation.

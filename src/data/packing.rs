@@ -2,7 +2,7 @@
 
 use super::held_out::{HeldOut, is_held_out};
 use super::label::TargetRules;
-use super::pgn::{Games, read_game};
+use super::pgn::{GameText, Games, read_game};
 use super::record::Record;
 use super::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardError, ShardWriter};
 use super::v6::Chunks;
@@ -27,7 +27,7 @@ pub struct PackOptions {
     pub hold_out: f64,
     /// Maximum number of games and records to read.
     pub limit: Option<usize>,
-    /// Whether packing stops at the first unusable game or record.
+    /// Whether packing stops at the first unusable game, part of a game or record.
     pub is_strict: bool,
 }
 
@@ -48,12 +48,14 @@ pub struct PackCounts {
     pub left_out: u64,
     /// Number of games truncated at a null move.
     pub cut: u64,
+    /// Number of variations left out because they cannot be read.
+    pub bad_variations: u64,
 }
 
 /// An event to report while packing.
 #[derive(Debug)]
 pub enum PackEvent<'a> {
-    /// An unusable game or record was skipped: its location and the reason.
+    /// An unusable game, record or part of a game was skipped: its location and the reason.
     Skipped(&'a str),
     /// Games were added.
     Added(&'a PackCounts),
@@ -62,7 +64,7 @@ pub enum PackEvent<'a> {
 /// Why no shard was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// A game or record is unusable, and packing is strict.
+    /// A game, a part of a game or a record is unusable, and packing is strict.
     #[error("{0}")]
     Unusable(String),
     /// No game contains a sample.
@@ -134,7 +136,6 @@ impl<'a> Packer<'a> {
     pub fn games(&mut self, games: Games<impl BufRead>, source: &Path) -> Result<(), PackError> {
         let source = source.display();
         let mut games = games.take(self.left());
-        let mut number = 0;
         loop {
             let (texts, damage) = next_texts(&mut games);
             if texts.is_empty() && damage.is_none() {
@@ -142,14 +143,23 @@ impl<'a> Packer<'a> {
             }
             let parsed: Vec<_> = texts.par_iter().map(|text| read_game(text)).collect();
             let mut records = Vec::with_capacity(parsed.len());
-            for game in parsed {
-                number += 1;
+            for (text, game) in texts.iter().zip(parsed) {
+                let place = format!("{source}, {}", text.place);
                 match game {
                     Ok(game) => {
-                        self.counts.cut += u64::from(game.is_cut);
+                        if let Some(null) = game.null_move {
+                            self.counts.cut += 1;
+                            self.leave_out(&format!(
+                                "the rest of {place}, from the null move {null}"
+                            ))?;
+                        }
+                        for error in game.bad_variations {
+                            self.counts.bad_variations += 1;
+                            self.leave_out(&format!("a variation of {place}: {error}"))?;
+                        }
                         records.push(game.record);
                     }
-                    Err(error) => self.skip(&format!("{source}, game {number}: {error}"))?,
+                    Err(error) => self.skip(&format!("{place}: {error}"))?,
                 }
             }
             self.add(records)?;
@@ -278,11 +288,17 @@ impl<'a> Packer<'a> {
 
     /// Skips an unusable game or record.
     fn skip(&mut self, fault: &str) -> Result<(), PackError> {
+        self.leave_out(fault)?;
+        self.counts.read += 1;
+        self.counts.skipped += 1;
+        Ok(())
+    }
+
+    /// Reports an unusable game, part of a game or record.
+    fn leave_out(&mut self, fault: &str) -> Result<(), PackError> {
         if self.options.is_strict {
             return Err(PackError::Unusable(fault.to_owned()));
         }
-        self.counts.read += 1;
-        self.counts.skipped += 1;
         (self.report)(PackEvent::Skipped(fault));
         Ok(())
     }
@@ -303,8 +319,8 @@ impl<'a> Packer<'a> {
 
 /// Returns the texts of the next games, enough to keep all threads busy, or none at the end.
 fn next_texts(
-    games: &mut impl Iterator<Item = io::Result<Vec<u8>>>,
-) -> (Vec<Vec<u8>>, Option<io::Error>) {
+    games: &mut impl Iterator<Item = io::Result<GameText>>,
+) -> (Vec<GameText>, Option<io::Error>) {
     let mut texts = Vec::new();
     let mut bytes = 0;
     while bytes < TEXT {
@@ -363,14 +379,17 @@ mod tests {
         let counts = packed.unwrap().0;
         assert_eq!((counts.read, counts.packed, counts.skipped), (3, 2, 1));
         assert_eq!(counts.samples, 4 + 7);
-        assert!(skipped.len() == 1 && skipped[0].starts_with("x.pgn, game 2: "));
+        assert!(skipped.len() == 1 && skipped[0].starts_with("x.pgn, game 2, line 5: "));
 
         let strict = PackOptions {
             is_strict: true,
             ..PackOptions::default()
         };
         let error = pack(strict, None).0.unwrap_err();
-        assert!(error.to_string().starts_with("x.pgn, game 2: "), "{error}");
+        assert!(
+            error.to_string().starts_with("x.pgn, game 2, line 5: "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use error::{GameError, TokenPlace};
 pub use game::{ParsedGame, parse_game, read_game};
 pub use journal::{IDENTITY, Journal, JournalError, LABELLED};
 pub use playable::{Playable, read_playable};
-pub use stream::{Games, open};
+pub use stream::{GamePlace, GameText, Games, open};
 pub use tags::{tag, tags};
 pub(crate) use writer::Movetext;
 pub use writer::{AnnotatedGame, Judged};

@@ -85,7 +85,7 @@ pub enum ShardError {
         source: std::io::Error,
     },
     /// The file is not a shard.
-    #[error("{} is not a shard; `train pack` makes one from games", path.display())]
+    #[error("{} is not a shard; `tessera-train pack` makes one from games", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -166,22 +166,23 @@ fn of_file(path: &Path, share: f64) -> Result<Subjects, SourceError> {
     };
     let named = {
         let path = path.display().to_string();
-        move |kind: &str, index: usize| format!("{path}, {kind} {}", index + 1)
+        move |place: &dyn fmt::Display| format!("{path}, {place}")
     };
     // The games may be too large to be held in memory.
     let stream = openings::open(path).map_err(&failed)?;
     let (start, stream) = packed::peek(stream, START);
     if openings::is_pgn(&start) {
-        let games = Games::new(stream).enumerate();
-        return Ok(Box::new(games.map(move |(index, game)| {
+        return Ok(Box::new(Games::new(stream).map(move |game| {
             let game = game.map_err(&failed)?;
-            Ok(Subject::Game(game, share, named("game", index)))
+            let name = named(&game.place);
+            Ok(Subject::Game(game.text, share, name))
         })));
     }
     let text = packed::read_all(stream, LARGEST_TEXT).map_err(&failed)?;
     let lines: Vec<Vec<u8>> = openings::positions(&text).map(<[u8]>::to_vec).collect();
     let lines = lines.into_iter().enumerate();
     Ok(Box::new(lines.map(move |(index, line)| {
-        Ok(Subject::Position(line, named("position", index)))
+        let name = named(&format_args!("position {}", index + 1));
+        Ok(Subject::Position(line, name))
     })))
 }

@@ -3,10 +3,12 @@
 //! The object_store crate retries failed requests with exponential backoff.
 
 use super::{Listing, Name};
+use crate::header_text::unsendable;
 use object_store::path::Path as Key;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, parse_url_opts,
 };
+use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, LazyLock};
 use tokio::runtime::{Builder, Runtime};
@@ -44,8 +46,13 @@ pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> 
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
     let url = Url::parse(address).map_err(|error| wrong(error.to_string()))?;
     let is_ours = |name: &str| VARIABLES.iter().any(|prefix| name.starts_with(prefix));
-    let variables: Vec<(String, String)> =
-        std::env::vars().filter(|(name, _)| is_ours(name)).collect();
+    let mut variables = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.into_string().ok().filter(|name| is_ours(name)) else {
+            continue;
+        };
+        variables.push((name.clone(), value_of(&name, value).map_err(wrong)?));
+    }
     let is_plain = |text: &str| text.starts_with("http://");
     let plain = is_plain(url.as_str())
         || variables
@@ -56,6 +63,23 @@ pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> 
     let options = variables.into_iter().chain(plain);
     let (store, key) = parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
     Ok((Arc::from(store), key))
+}
+
+/// Returns the value of an environment variable. The client would panic on a credential that no
+/// header can carry, for example because it ends with a line break.
+fn value_of(name: &str, value: OsString) -> Result<String, String> {
+    let value = value.into_string();
+    let value = value.map_err(|_| format!("the environment variable {name} is not UTF-8"))?;
+    let is_credential = name.contains("ACCESS_KEY") || name.contains("TOKEN");
+    let is_place = ["_FILE", "_URI", "_URL"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    match unsendable(&value).filter(|_| is_credential && !is_place) {
+        Some(character) => Err(format!(
+            "the environment variable {name} contains {character}, which a request cannot send"
+        )),
+        None => Ok(value),
+    }
 }
 
 /// The part of a bucket that contains the store.
@@ -111,5 +135,33 @@ impl Cloud {
     fn key(&self, name: &str) -> Key {
         let parts = name.split('/').map(Into::into);
         self.prefix.parts().chain(parts).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_that_no_request_can_send_is_refused_by_its_character() {
+        let value = |name: &str, value: &str| value_of(name, value.into());
+        for (name, given, character) in [
+            ("AWS_SESSION_TOKEN", "secret\n", "a line break (U+000A)"),
+            ("AWS_ACCESS_KEY_ID", "schlüssel", "the character ü (U+00FC)"),
+            ("AZURE_STORAGE_TOKEN", "two words", "a blank (U+0020)"),
+        ] {
+            assert_eq!(
+                value(name, given).unwrap_err(),
+                format!(
+                    "the environment variable {name} contains {character}, which a request cannot \
+                     send"
+                )
+            );
+            assert_eq!(value(name, "a/b+c=").unwrap(), "a/b+c=");
+        }
+        let json = "{ \"type\": \"service_account\" }";
+        assert_eq!(value("GOOGLE_SERVICE_ACCOUNT_KEY", json).unwrap(), json);
+        let path = "/var/run/two words";
+        assert_eq!(value("AWS_WEB_IDENTITY_TOKEN_FILE", path).unwrap(), path);
     }
 }

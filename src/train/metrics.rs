@@ -1,6 +1,6 @@
 //! Writes the metrics of a run.
 //!
-//! `metrics.jsonl` contains one JSON object per line, with `split` (`train`, `validation` or
+//! `metrics.jsonl` contains one JSON object per line, with `split` (`tessera-train`, `validation` or
 //! `event`), `step`, and the measurements. A term appears under its name if at least one sample had
 //! its target.
 

@@ -28,6 +28,7 @@ impl Checkpoint {
         let architecture = state.config.architecture()?.build(Device::Cpu)?;
         let has_q = architecture.exported().has_output("q");
         let about = About {
+            correction: None,
             search_value: if has_q { "q" } else { "wdl" }.to_owned(),
             licence: "GPL-3.0-or-later".to_owned(),
             training: serde_json::json!({

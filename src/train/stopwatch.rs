@@ -132,12 +132,23 @@ mod tests {
                 watch.mark(part);
             }
         }
-        let parts = watch.close(started.elapsed().as_secs_f64(), 3);
+        let seconds = started.elapsed().as_secs_f64();
+        let parts = watch.close(seconds, 3);
         let sum = parts.forward + parts.backward + parts.step + parts.outside;
         assert!((sum - 1.0).abs() < 1e-9, "{parts:?}");
-        assert!(
-            parts.data > 0.1 && parts.outside >= parts.data + parts.prepare,
-            "{parts:?}"
-        );
+        // A busy machine may make each phase longer than its sleeps, but none shorter.
+        let least = 0.012 / seconds;
+        let Shares {
+            data,
+            prepare,
+            forward,
+            backward,
+            step,
+            outside,
+        } = parts;
+        for share in [data, prepare, forward, backward, step] {
+            assert!(share >= least, "{share} < {least}: {parts:?}");
+        }
+        assert!(outside >= data + prepare, "{parts:?}");
     }
 }

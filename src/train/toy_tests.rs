@@ -103,6 +103,7 @@ fn a_new_family_is_trained_exported_opened_and_played() {
     let architecture = checkpoint.state.config.architecture().unwrap();
     let evaluator = architecture.build(Device::Cpu).unwrap().into_evaluator();
     let about = About {
+        correction: None,
         name: "toy".to_owned(),
         search_value: "wdl".to_owned(),
         training: serde_json::Value::Null,

@@ -76,7 +76,9 @@ fn eval(score: &str, mark: char) -> Option<Eval> {
         .strip_prefix(mark)
         .or_else(|| unsigned.strip_prefix(mark))
     {
-        let moves: i16 = mate.parse().ok()?;
+        // A second sign contradicts the first.
+        let is_signed_twice = score.starts_with(['+', '-']) && mate.starts_with(['+', '-']);
+        let moves: i16 = mate.parse().ok().filter(|_| !is_signed_twice)?;
         let moves = match score.starts_with('-') {
             true => moves.checked_neg()?,
             false => moves,
@@ -122,6 +124,7 @@ mod tests {
             ("+M5/12 0.1s", Some(Eval::Mate(-5))),
             ("-M2/12 0.1s", Some(Eval::Mate(2))),
             ("-M-32768/1", None),
+            ("-M-5/1", None),
             ("+0.86/43\n1.2s", centipawns(-86)),
             (" +0.86/43 1.2s ", centipawns(-86)),
             ("+0.57 17/28 583 363004", centipawns(-57)),

@@ -42,6 +42,9 @@ pub enum GameError {
     /// A move follows the game's result.
     #[error("{0} follows the result")]
     Late(TokenPlace),
+    /// A null move is on the main line.
+    #[error("{0} is a null move, with which the game ends")]
+    NullMove(TokenPlace),
     /// A position has too many legal moves for records, which store a move's index in a byte. This
     /// happens only in artificial positions.
     #[error("`{0}` is one of more than 256 legal moves")]

@@ -24,40 +24,46 @@ pub(super) const ANNOTATIONS: [&str; 35] = [
 ];
 
 /// A parsed game.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct ParsedGame {
-    /// The game.
+    /// The game, without its unusable variations.
     pub record: Record,
-    /// Whether the main line contains a null move. The record then ends before the null move and
-    /// has no result.
-    pub is_cut: bool,
+    /// The null move on the main line, if there is one. The record then ends before the null move
+    /// and has no result.
+    pub null_move: Option<TokenPlace>,
+    /// Why variations are unusable.
+    pub bad_variations: Vec<GameError>,
 }
 
-/// Parses the game in `text`.
+/// Parses the game in `text`, without its unusable variations.
 ///
 /// # Errors
-/// [`GameError`] if the game cannot be played from its start to its end, including variations.
+/// [`GameError`] if the main line cannot be played from its start to its end.
 pub fn parse_game(text: &[u8]) -> Result<Record, GameError> {
-    read_game(text).map(|game| game.record)
+    let game = read_game(text)?;
+    match game.null_move {
+        Some(place) => Err(GameError::NullMove(place)),
+        None => Ok(game.record),
+    }
 }
 
-/// Parses a game like [`parse_game`], and also returns whether a null move has ended the main line.
-/// A null move in a variation ends only that variation.
+/// Parses a game like [`parse_game`], up to a null move on the main line, and also returns what was
+/// unusable. A null move in a variation ends that variation.
 ///
 /// # Errors
-/// As [`parse_game`].
+/// [`GameError`] if the main line cannot be played from its start to a null move or to its end.
 pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     let (known, mut tokens) = KnownTags::read(text)?;
     let mut movetext = Movetext::new(known)?;
     while let Some(token) = tokens.next() {
         match token {
-            // A variation within the skipped moves after a null move.
+            // A variation within skipped moves.
             Token::Begin if movetext.skipped > 0 => movetext.skipped += 1,
             Token::End if movetext.skipped > 1 => movetext.skipped -= 1,
             Token::Comment(_) | Token::Result(_) | Token::Word(_) if movetext.skipped > 0 => {}
             Token::Comment(text) => movetext.comment(text),
             Token::OpenComment => return Err(GameError::OpenComment(movetext.line().ply)),
-            Token::Begin => movetext.begin_variation()?,
+            Token::Begin => movetext.begin_variation(),
             Token::End => movetext.end_variation()?,
             Token::Result(result) => movetext.end(result),
             Token::Word(b"0-0") if movetext.is_forfeited(&tokens) => movetext.record.result = None,
@@ -91,7 +97,7 @@ impl KnownTags {
             is_any = true;
             let text = || String::from_utf8_lossy(&value);
             match name {
-                b"FEN" if value.trim_ascii().is_empty() => {}
+                b"FEN" if is_unknown(&value) => {}
                 b"FEN" => match std::str::from_utf8(&value) {
                     Ok(fen) => known.fen = Some(fen.to_owned()),
                     Err(_) => return Err(GameError::FenTag),
@@ -126,9 +132,12 @@ struct Movetext {
     is_forfeited: bool,
     /// Whether the result has been read.
     is_over: bool,
-    /// Whether a null move has ended the main line.
-    is_cut: bool,
-    /// After a null move in a variation, the number of open parentheses within the skipped moves.
+    /// The null move that has ended the main line.
+    null_move: Option<TokenPlace>,
+    /// Why variations were left out.
+    bad_variations: Vec<GameError>,
+    /// After a null move or an error in a variation, the number of parentheses that are open within
+    /// the skipped moves, including the variation's own.
     skipped: usize,
 }
 
@@ -139,6 +148,8 @@ struct Line {
     ply: usize,
     /// The record index of the latest move.
     node: Option<usize>,
+    /// The record index of the line's first move.
+    first_node: usize,
 }
 
 impl Movetext {
@@ -162,11 +173,13 @@ impl Movetext {
                 before: None,
                 ply: 0,
                 node: None,
+                first_node: 0,
             }],
             expected: Vec::new(),
             is_forfeited: tags.is_forfeited,
             is_over: false,
-            is_cut: false,
+            null_move: None,
+            bad_variations: Vec::new(),
             skipped: 0,
         })
     }
@@ -184,8 +197,19 @@ impl Movetext {
         TokenPlace::new(token, self.line().ply, self.depth())
     }
 
-    /// Processes a word. Returns a break if nothing after the word belongs to the game.
+    /// Processes a word. Returns a break if nothing after the word belongs to the game. An error in
+    /// a variation costs only the variation.
     fn word(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
+        match self.read_word(word) {
+            Err(error) if self.depth() > 0 => {
+                self.leave_out_variation(error);
+                Ok(ControlFlow::Continue(()))
+            }
+            read => read,
+        }
+    }
+
+    fn read_word(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         match Notation::parse(word) {
             Some(Notation::Null) => return self.pass(word),
             Some(notation) => self.play(notation, word)?,
@@ -208,7 +232,7 @@ impl Movetext {
             self.skipped = 1;
             return Ok(ControlFlow::Continue(()));
         }
-        self.is_cut = true;
+        self.null_move = Some(self.place(word));
         self.record.result = None;
         Ok(ControlFlow::Break(()))
     }
@@ -269,20 +293,32 @@ impl Movetext {
         }
     }
 
-    fn begin_variation(&mut self) -> Result<(), GameError> {
-        if self.lines.len() > MAX_DEPTH {
-            return Err(GameError::TooDeep);
-        }
+    fn begin_variation(&mut self) {
         let line = self.line();
-        let position = line.before.clone().ok_or(GameError::EarlyVariation)?;
-        let ply = line.ply - 1;
-        self.lines.push(Line {
-            position,
+        let (position, error) = match &line.before {
+            None => (&line.position, Some(GameError::EarlyVariation)),
+            Some(_) if self.lines.len() > MAX_DEPTH => (&line.position, Some(GameError::TooDeep)),
+            Some(before) => (before, None),
+        };
+        let variation = Line {
+            position: position.clone(),
             before: None,
-            ply,
+            ply: line.ply.saturating_sub(1),
             node: None,
-        });
-        Ok(())
+            first_node: self.record.nodes.len(),
+        };
+        self.lines.push(variation);
+        if let Some(error) = error {
+            self.leave_out_variation(error);
+        }
+    }
+
+    /// Removes the current variation, including nested ones, and skips its remaining words.
+    fn leave_out_variation(&mut self, error: GameError) {
+        let first = self.line().first_node;
+        self.record.nodes.truncate(first);
+        self.bad_variations.push(error);
+        self.skipped = 1;
     }
 
     fn end_variation(&mut self) -> Result<(), GameError> {
@@ -322,7 +358,8 @@ impl Movetext {
         }
         Ok(ParsedGame {
             record,
-            is_cut: self.is_cut,
+            null_move: self.null_move,
+            bad_variations: self.bad_variations,
         })
     }
 }
@@ -346,11 +383,16 @@ fn rating(tag: &str) -> Option<u16> {
     digits.parse().ok().filter(|&rating| rating > 0)
 }
 
-/// Returns whether a variant's rules are those of chess: whether it is a common name for standard
-/// chess, for Chess960 or for games from a given position.
+/// Returns whether a tag's value is empty, `?` (unknown) or `-` (not applicable).
+fn is_unknown(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    value == b"-" || value.iter().all(|&byte| byte == b'?')
+}
+
+/// Returns whether a variant's rules are those of chess: whether it is unknown, or a common name for
+/// standard chess, for Chess960 or for games from a given position.
 fn is_chess(variant: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "",
+    const NAMES: [&str; 7] = [
         "standard",
         "chess",
         "normal",
@@ -360,7 +402,10 @@ fn is_chess(variant: &str) -> bool {
         "fischerandom",
     ];
     let variant = variant.trim().to_ascii_lowercase();
-    NAMES.contains(&variant.as_str()) || variant == "fischer random" || variant == "chess960/frc"
+    is_unknown(variant.as_bytes())
+        || NAMES.contains(&variant.as_str())
+        || variant == "fischer random"
+        || variant == "chess960/frc"
 }
 
 #[cfg(test)]

@@ -382,7 +382,7 @@ mod tests {
 
     fn text(path: &Path) -> String {
         let games = open(path, |file| file).unwrap();
-        let bytes: Vec<u8> = games.flat_map(Result::unwrap).collect();
+        let bytes: Vec<u8> = games.flat_map(|game| game.unwrap().text).collect();
         String::from_utf8(bytes).unwrap()
     }
 
@@ -466,7 +466,9 @@ mod tests {
             let fifo = fifo.clone();
             std::thread::spawn(move || {
                 let games = open(&fifo, |file| file).unwrap().take(games);
-                games.flat_map(Result::unwrap).collect::<Vec<u8>>()
+                games
+                    .flat_map(|game| game.unwrap().text)
+                    .collect::<Vec<u8>>()
             })
         };
         let reader = read(9);

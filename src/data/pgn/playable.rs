@@ -118,14 +118,29 @@ fn castling_mode(text: &[u8]) -> CastlingMode {
     CastlingMode::from_chess960(variant.is_some_and(is_random))
 }
 
-/// Parses the seconds in a comment's `[%clk 1:02:03.4]`.
+/// Parses the seconds in a comment's `[%clk 1:02:03.4]`. A time below zero, as in `-0:00:01`, is 0:
+/// the player has no time left.
 fn clock(comment: &str) -> Option<f64> {
     let (_, rest) = comment.split_once("[%clk")?;
     let (time, _) = rest.split_once(']')?;
-    let parts = time.trim().split(':').map(str::parse::<f64>);
-    let parts: Vec<f64> = parts.collect::<Result<_, _>>().ok()?;
-    let seconds = parts.iter().fold(0.0, |sum, part| 60.0 * sum + part);
-    (parts.len() <= 3 && seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+    let time = time.trim();
+    let (time, is_negative) = match time.strip_prefix('-') {
+        Some(time) => (time, true),
+        None => (time, false),
+    };
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let parts: Vec<&str> = whole.split(':').collect();
+    if parts.len() > 3 || !parts.iter().chain([&fraction]).all(|part| is_number(part)) {
+        return None;
+    }
+    let number = |text: &str| text.parse::<f64>().ok();
+    let mut seconds = number(&format!("0.{fraction}"))?;
+    for (part, unit) in parts.iter().rev().zip([1.0, 60.0, 3600.0]) {
+        seconds += unit * number(part)?;
+    }
+    let seconds = if is_negative { 0.0 } else { seconds };
+    seconds.is_finite().then_some(seconds)
 }
 
 #[cfg(test)]
@@ -177,6 +192,23 @@ mod tests {
         assert_eq!(game.clocks, [Some(180.5), Some(3601.0), None]);
         assert_eq!(game.result, Some(Wdl::Loss));
         assert_eq!(game.game.ratings().white, Some(1500));
+        for (time, seconds) in [
+            ("0:00:01", Some(1.0)),
+            ("-0:00:01", Some(0.0)),
+            ("-1:00:00", Some(0.0)),
+            (" 1:30 ", Some(90.0)),
+            ("7.25", Some(7.25)),
+            ("0:-1:00", None),
+            ("+0:00:01", None),
+            ("--0:00:01", None),
+            ("0:00:1e3", None),
+            ("0:00:inf", None),
+            ("0:00:", None),
+            ("1:2:3:4", None),
+            ("", None),
+        ] {
+            assert_eq!(clock(&format!("[%clk {time}]")), seconds, "{time}");
+        }
         let text = "[Variant \"Chess960\"]\n\n1. e4";
         let game = read_playable(text.as_bytes()).unwrap();
         assert_eq!(game.game.mode(), CastlingMode::Chess960);

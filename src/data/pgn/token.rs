@@ -66,26 +66,11 @@ impl<'a> Tokens<'a> {
 
     /// Reads the word at the current position. Returns `None` for a move number or a space.
     fn word(&mut self) -> Option<Token<'a>> {
-        let end = self.rest.iter().position(|&byte| ends_word(byte));
-        // A stray brace is a separate word.
-        let mut end = end.unwrap_or(self.rest.len()).max(1);
-        let word = &self.rest[..end];
+        let (word, rest) = self.rest.split_at(word_length(self.rest));
         if let Some(length) = number(word).or_else(|| space(word)) {
             self.rest = &self.rest[length..];
             return None;
         }
-        if !word.is_ascii() {
-            end = (1..end)
-                .find(|&at| space(&word[at..]).is_some())
-                .unwrap_or(end);
-        }
-        // A promotion piece in parentheses, as in `e8(Q)`.
-        if let [b'(', b'Q' | b'R' | b'B' | b'N', b')', ..] = self.rest[end..]
-            && let b'1' | b'8' | b'=' = self.rest[end - 1]
-        {
-            end += 3;
-        }
-        let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         Some(match result(word) {
             Some(result) => Token::Result(result),
@@ -152,8 +137,26 @@ pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     }
 }
 
+/// Returns the length in bytes of the word at the start of a text, which must not be empty. A stray
+/// brace is a word.
+pub(super) fn word_length(text: &[u8]) -> usize {
+    let end = text.iter().position(|&byte| ends_word(byte));
+    let mut end = end.unwrap_or(text.len()).max(1);
+    if !text[..end].is_ascii() {
+        let cut = (1..end).find(|&at| space(&text[at..end]).is_some());
+        end = cut.unwrap_or(end);
+    }
+    // A promotion piece in parentheses, as in `e8(Q)`.
+    if let [b'(', b'Q' | b'R' | b'B' | b'N', b')', ..] = text[end..]
+        && let b'1' | b'8' | b'=' = text[end - 1]
+    {
+        end += 3;
+    }
+    end
+}
+
 /// Returns the length in bytes of the move number at the start of `word`. The dot may be missing.
-fn number(word: &[u8]) -> Option<usize> {
+pub(super) fn number(word: &[u8]) -> Option<usize> {
     let length = digits(word);
     let is_number = match &word[length..] {
         // Four zeros are a null move.
@@ -163,13 +166,14 @@ fn number(word: &[u8]) -> Option<usize> {
     (length > 0 && is_number).then_some(length)
 }
 
-fn digits(text: &[u8]) -> usize {
+/// Returns the number of digits at the start of a text.
+pub(super) fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
 /// Returns the length in bytes of an ignored non-ASCII character at the start of `word`: a no-break
 /// space, a byte-order mark or an ellipsis.
-fn space(word: &[u8]) -> Option<usize> {
+pub(super) fn space(word: &[u8]) -> Option<usize> {
     let spaces = ["\u{a0}", "\u{feff}", "…"];
     let space = spaces
         .iter()

@@ -433,7 +433,8 @@ mod tests {
             let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             let comment = flat(&comment.replace(['{', '}'], " "));
             prop_assert!(flat(movetext).contains(&comment), "{}", text);
-            let games: Vec<_> = Games::new(text.repeat(2).as_bytes()).map(Result::unwrap).collect();
+            let twice = text.repeat(2);
+            let games: Vec<_> = Games::new(twice.as_bytes()).map(|game| game.unwrap().text).collect();
             prop_assert_eq!(games, [text.as_bytes(), text.as_bytes()]);
             let record = parse_game(text.as_bytes()).unwrap();
             prop_assert_eq!(record.result, annotated.result);

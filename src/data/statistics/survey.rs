@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::chess::Ratings;
 use crate::data::label::TargetRules;
-use crate::data::pgn::{self, GameError, Games};
+use crate::data::pgn::{GameError, GamePlace, Games, TokenPlace, read_game};
 use crate::data::record::Record;
 use crate::data::replay::{ReplayError, VariationWeight, replay};
 use crate::data::sample::Sample;
@@ -38,22 +38,42 @@ pub enum Fault {
     #[error(transparent)]
     Chunk(#[from] V6Error),
     /// A game in a PGN file cannot be read.
-    #[error("{}, game {game}: {source}", path.display())]
+    #[error("{}, {game}: {source}", path.display())]
     Game {
         /// The file.
         path: PathBuf,
-        /// The number of the game, from 1.
-        game: usize,
+        /// The game.
+        game: GamePlace,
         /// The game's problem.
         source: GameError,
     },
+    /// A variation of a game in a PGN file cannot be read.
+    #[error("a variation of {}, {game}: {source}", path.display())]
+    Variation {
+        /// The file.
+        path: PathBuf,
+        /// The game.
+        game: GamePlace,
+        /// The variation's problem.
+        source: GameError,
+    },
+    /// A null move ends a game in a PGN file.
+    #[error("the rest of {}, {game}, from the null move {null}", path.display())]
+    NullMove {
+        /// The file.
+        path: PathBuf,
+        /// The game.
+        game: GamePlace,
+        /// The null move.
+        null: TokenPlace,
+    },
     /// A game in a PGN file cannot be replayed.
-    #[error("{}, game {game}: {source}", path.display())]
+    #[error("{}, {game}: {source}", path.display())]
     Replay {
         /// The file.
         path: PathBuf,
-        /// The number of the game, from 1.
-        game: usize,
+        /// The game.
+        game: GamePlace,
         /// The game's problem.
         source: ReplayError,
     },
@@ -154,35 +174,41 @@ impl Survey {
         progress: impl Fn(u64) + Sync,
         bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
     ) -> Result<(), Fault> {
-        let mut before = 0;
         loop {
             let texts: Vec<_> = games.by_ref().take(TOGETHER).collect();
             if texts.is_empty() {
                 return Ok(());
             }
-            let count = texts.len();
-            self.add_all(count, &progress, |place, part, hasher| {
-                let game = before + place + 1;
+            self.add_all(texts.len(), &progress, |index, part, hasher| {
                 let path = path.to_owned();
-                let text = match &texts[place] {
+                let text = match &texts[index] {
                     Ok(text) => text,
                     Err(error) => {
                         let source = std::io::Error::new(error.kind(), error.to_string());
                         return part.skip(Fault::Io { path, source }, &bad);
                     }
                 };
-                match pgn::parse_game(text) {
-                    Err(source) => part.skip(Fault::Game { path, game, source }, &bad),
-                    Ok(record) => match part.add_game(&record, rules, hasher) {
-                        Ok(()) => Ok(()),
-                        Err(source) => part.skip(Fault::Replay { path, game, source }, &bad),
-                    },
+                let game = text.place;
+                let read = match read_game(text) {
+                    Ok(read) => read,
+                    Err(source) => return part.skip(Fault::Game { path, game, source }, &bad),
+                };
+                if let Some(null) = read.null_move {
+                    let path = path.clone();
+                    part.skip(Fault::NullMove { path, game, null }, &bad)?;
+                }
+                for source in read.bad_variations {
+                    let path = path.clone();
+                    part.skip(Fault::Variation { path, game, source }, &bad)?;
+                }
+                match part.add_game(&read.record, rules, hasher) {
+                    Ok(()) => Ok(()),
+                    Err(source) => part.skip(Fault::Replay { path, game, source }, &bad),
                 }
             })?;
             if texts.iter().any(Result::is_err) {
                 return Ok(());
             }
-            before += count;
         }
     }
 

@@ -75,7 +75,7 @@ pub enum ConfigError {
     #[error("all weights under [loss] are 0: there is nothing to learn")]
     NothingToLearn,
     /// A pattern matches no parameter.
-    #[error("no parameter matches `{0}`: `train size --parameters` lists them")]
+    #[error("no parameter matches `{0}`: `tessera-train size --parameters` lists them")]
     Pattern(String),
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DistillationConfig {
-    /// The teacher: a network file written by `train export`.
+    /// The teacher: a network file written by `tessera-train export`.
     pub net: PathBuf,
     /// Temperature at which the teacher's policy and the network's policy are compared. The loss is
     /// multiplied by the square of the temperature, which preserves the scale of the gradient.

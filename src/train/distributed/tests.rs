@@ -2,19 +2,30 @@
 
 use super::{Agreement, Buckets, GroupError, Launch, World};
 use crate::network::{Initial, Parameter, ParameterGroup};
+use crate::waiting::{PATIENCE, at_some_pace};
+use crossbeam::channel::bounded;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = PATIENCE;
 
 /// Runs `work` once per process, with threads of the test process as processes.
 pub(crate) fn together<T: Send + 'static>(
     size: usize,
     timeout: Duration,
     work: impl Fn(Arc<World>) -> T + Send + Sync + 'static,
+) -> Vec<T> {
+    try_together(size, timeout, move |world| work(world.unwrap()))
+}
+
+/// Runs `work` like [`together`], also in processes that have not found the others in time.
+fn try_together<T: Send + 'static>(
+    size: usize,
+    timeout: Duration,
+    work: impl Fn(Result<Arc<World>, GroupError>) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -32,11 +43,7 @@ pub(crate) fn together<T: Send + 'static>(
                 port,
                 agent_restarts: None,
             };
-            thread::spawn(move || {
-                work(Arc::new(
-                    World::join(&launch, Device::Cpu, timeout).unwrap(),
-                ))
-            })
+            thread::spawn(move || work(World::join(&launch, Device::Cpu, timeout).map(Arc::new)))
         })
         .collect();
     let results = threads.into_iter().map(|thread| thread.join().unwrap());
@@ -88,15 +95,12 @@ fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
 
 #[test]
 fn a_process_that_is_gone_is_told_of_at_once() {
-    let results = together(2, TIMEOUT, |world| {
-        if world.rank() == 1 {
-            return None;
-        }
-        let started = Instant::now();
-        let lost = world.barrier("testing").unwrap_err();
-        Some((lost, started.elapsed()))
+    let results = together(2, TIMEOUT, |world| match world.rank() {
+        1 => None,
+        _ => Some(world.barrier("testing").unwrap_err()),
     });
-    let (lost, waited) = results.into_iter().flatten().next().unwrap();
+    let lost = results.into_iter().flatten().next().unwrap();
+    // Otherwise it would be `TimedOut`.
     assert!(
         matches!(
             lost,
@@ -108,23 +112,31 @@ fn a_process_that_is_gone_is_told_of_at_once() {
         ),
         "{lost}"
     );
-    assert!(waited < TIMEOUT / 4, "{waited:?}");
     let told = lost.to_string();
     assert!(told.contains("testing") && !told.contains('\n'), "{told}");
 }
 
 #[test]
 fn a_process_that_hangs_is_waited_for_no_longer_than_agreed() {
-    let timeout = Duration::from_secs(2);
-    let results = together(2, timeout, move |world| {
-        if world.rank() == 1 {
-            thread::sleep(2 * timeout);
-            return None;
-        }
-        world.barrier("testing").err()
+    // On a busy machine, the processes may not even find each other in that time.
+    at_some_pace("the wait ends", |factor| {
+        let (leave, left) = bounded(1);
+        let results = try_together(2, Duration::from_secs(2) * factor, move |world| {
+            let world = world?;
+            if world.rank() == 1 {
+                let _ = left.recv_timeout(PATIENCE);
+                return Ok(None);
+            }
+            let hung = world.barrier("testing").err();
+            let _ = leave.send(());
+            Ok::<_, GroupError>(hung)
+        });
+        let results: Result<Vec<_>, _> = results.into_iter().collect();
+        let Ok(results) = results else { return false };
+        let hung = results.into_iter().flatten().next().unwrap();
+        assert!(matches!(hung, GroupError::TimedOut { .. }), "{hung}");
+        true
     });
-    let hung = results.into_iter().flatten().next().unwrap();
-    assert!(matches!(hung, GroupError::TimedOut { .. }), "{hung}");
 }
 
 #[test]

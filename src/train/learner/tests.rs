@@ -121,6 +121,7 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("teacher.pt");
     let about = About {
+        correction: None,
         name: "teacher".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

@@ -118,10 +118,66 @@ fn a_null_move_ends_its_variation_or_the_game() {
 
         let text = format!("[Result \"1-0\"]\n\n1. e4 e5 (1... c5) 2. {null} Sf6 3. d4 ( 1-0");
         let cut = read_game(text.as_bytes()).unwrap();
-        assert!(cut.is_cut && cut.record.result.is_none());
+        let place = cut.null_move.unwrap();
+        assert_eq!(place.to_string(), format!("`{null}` at ply 3"));
         assert_eq!(cut.record, read("1. e4 e5 (1... c5) *"));
+        assert_eq!(
+            parse_game(text.as_bytes()).unwrap_err().to_string(),
+            format!("`{null}` at ply 3 is a null move, with which the game ends")
+        );
     }
-    assert!(!read_game(b"1. e4 (1. --) *").unwrap().is_cut);
+    assert!(read_game(b"1. e4 (1. --) *").unwrap().null_move.is_none());
+}
+
+#[test]
+fn an_unusable_variation_costs_only_itself() {
+    let deep = format!("1. e4 {}{} e5 *", "(1. d4 ".repeat(300), ")".repeat(300));
+    let kept = format!("1. e4 {}{} e5 *", "(1. d4 ".repeat(255), ")".repeat(255));
+    for (text, without, error) in [
+        (
+            "1. e4 (1. e5 {0.1} d4) e5 {[%eval 0.2]} (1... c5 2. Ke4 (2. c3) 2... g6) 2. Nf3 1-0",
+            "1. e4 e5 {[%eval 0.2]} 2. Nf3 1-0",
+            "`e5` at ply 1 of a variation is not a legal move; \
+             `Ke4` at ply 3 of a variation is not a legal move",
+        ),
+        // The variations around an unusable one remain.
+        (
+            "1. e4 e5 (1... c5 2. Nf3 (2. c3 Sf6 (2... d5)) 2... d6) 2. d4 *",
+            "1. e4 e5 (1... c5 2. Nf3 2... d6) 2. d4 *",
+            "`Sf6` at ply 4 of a variation is not a move",
+        ),
+        (
+            "1. e4 (1. Nf3 d5 2. d3 d4 3. Nd2) e5 *",
+            "1. e4 e5 *",
+            "`Nd2` at ply 5 of a variation is ambiguous",
+        ),
+        (
+            "(1. d4 {first} (1. c4) d5) 1. e4 ((1. c4) 1. d4 [%cal} d5) e5 *",
+            "1. e4 e5 *",
+            "a variation precedes the first move; a variation precedes the first move; \
+             `[%cal` at ply 2 of a variation is not a move",
+        ),
+        (&deep, &kept, "variations nest deeper than 255"),
+    ] {
+        let game = read_game(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(game.record, read(without), "{text}");
+        let errors: Vec<_> = game
+            .bad_variations
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(errors.join("; "), error, "{text}");
+    }
+}
+
+#[test]
+fn a_question_mark_in_a_tag_is_unknown() {
+    let expected = read("1. e4 *");
+    for unknown in ["?", "??", " ? ", "-", ""] {
+        for tag in ["Variant", "FEN", "Result", "WhiteElo"] {
+            assert_eq!(read(&format!("[{tag} \"{unknown}\"]\n\n1. e4 *")), expected);
+        }
+    }
 }
 
 #[test]
@@ -181,17 +237,9 @@ fn bad_games_are_refused_with_the_reason() {
     let crowd = "QQQQQQBk/Q6B/Q6Q/Q6Q/Q6Q/Q6Q/Q6Q/KQQQQQQQ w - - 0 1";
     for (text, reason) in [
         ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 3 is not a legal move"),
-        (
-            "1. e4 (1. e5) *",
-            "`e5` at ply 1 of a variation is not a legal move",
-        ),
         ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 5 is ambiguous"),
         ("1. a8Q Kg7 *", "`a8Q` at ply 1 is not a legal move"),
         ("1. e4 e5 2. Sf3 Sc6 1-0", "`Sf3` at ply 3 is not a move"),
-        (
-            "1. e4 (1. d4 Sf6) *",
-            "`Sf6` at ply 2 of a variation is not a move",
-        ),
         ("1. e4 e5 } 2. Nf3 *", "`}` at ply 3 is not a move"),
         ("1. e4 [%clk 0:01] e5", "`[%clk` at ply 2 is not a move"),
         (
@@ -207,7 +255,11 @@ fn bad_games_are_refused_with_the_reason() {
             "1. e4 (1. d4 -- {2. c4) *",
             "a comment after ply 1 has no end",
         ),
-        ("(1. e4) *", "a variation precedes the first move"),
+        (
+            "1. e4 (1. d4 Ke3 {2. c4) *",
+            "a comment after ply 1 has no end",
+        ),
+        ("1. e4 (1. d4 Ke3 (2. c4) *", "a variation has no end"),
         (
             "[FEN \"8/8\"]\n\n1. e4 *",
             "`8/8` is not a FEN: invalid board part in fen",
@@ -225,11 +277,6 @@ fn bad_games_are_refused_with_the_reason() {
             Err(error) => assert_eq!(error.to_string(), reason),
         }
     }
-    let deep = format!("1. e4 {}", "(1. d4 ".repeat(300));
-    assert!(matches!(
-        parse_game(deep.as_bytes()),
-        Err(GameError::TooDeep)
-    ));
 }
 
 proptest! {

@@ -5,12 +5,15 @@
     bench/review.py label games.pgn -o labels.jsonl [--minutes N]      (resumes)
     tessera review games.pgn --json > review.json
     bench/review.py marks labels.jsonl review.json
+    tessera review games.pgn --judge none --json > own.json
+    bench/review.py thresholds labels.jsonl own.json
     bench/review.py ratings review.json
 
 `games` selects games that are held out from training, in an order that depends only on the seed. `label`
 searches each position with Stockfish and a million nodes. `marks` compares the review's marks with marks that
 are computed from Stockfish's scores in the same way as in the review: by a move's loss in winning chances.
-Recall is the share of Stockfish's mistakes and blunders that the review also marks as a mistake or a blunder.
+`thresholds` chooses the rules of marks without a judge on one half of the games and reports them on the other.
+Instead of labels, both commands also read a review with a judge. Recall is the share of Stockfish's mistakes and blunders that the review also marks as a mistake or a blunder.
 Precision is the share of the review's mistakes and blunders that Stockfish also marks as a mistake or a blunder.
 
 Needs chess: tools/venv.
@@ -69,7 +72,11 @@ def written(number, position):
 def pick(arguments):
     games = held_out(arguments)
     random.Random(arguments.seed).shuffle(games)
-    kept = [game for game in games[arguments.skip :] if len(game["moves"]) >= SHORTEST]
+    kept = [
+        game
+        for game in games[arguments.skip :]
+        if len(game["moves"]) >= SHORTEST and max(game["rating"], game["opponent"]) < arguments.below
+    ]
     texts = [written(number, game) for number, game in enumerate(kept[: arguments.count])]
     arguments.output.write_text("".join(texts), encoding="utf-8")
 
@@ -150,33 +157,103 @@ def marks_of(moves, scores):
     return [mark(before, reversed_score(after), before.get("best") == move) for move, before, after in pairs]
 
 
-def marks(arguments):
-    labels = {}
-    for line in arguments.labels.read_text().splitlines():
-        label = json.loads(line)
-        moves = label["moves"].split()
-        labels[label["moves"]] = marks_of(moves, label["scores"])
-    counts, games, moves = defaultdict(int), 0, 0
-    for game in json.loads(arguments.review.read_text())["games"]:
-        plies = game["plies"]
-        true = labels.get(" ".join(ply["uci"] for ply in plies))
-        if true is None:
-            continue
-        games, moves = games + 1, moves + len(plies)
-        for ply, expected in zip(plies, true, strict=True):
-            found = ply["mark"] if ply["mark"] in BAD else None
-            counts["true"] += expected is not None
-            counts["found"] += found is not None
-            counts["both"] += expected is not None and found is not None
-            counts["true blunders"] += expected == "blunder"
-            counts["blunders marked"] += expected == "blunder" and found is not None
-    print(f"{games} games, {moves} moves; Stockfish marks {counts['true']}, the review {counts['found']}")
+def expected(path):
+    """Returns the expected marks of each game, by its moves: those of labels, or those of a review with a judge."""
+    if path.suffix == ".json":
+        games = json.loads(path.read_text())["games"]
+        return {moves_of(game): [bad(ply["mark"]) for ply in game["plies"]] for game in games}
+    labels = [json.loads(line) for line in path.read_text().splitlines()]
+    return {label["moves"]: marks_of(label["moves"].split(), label["scores"]) for label in labels}
+
+
+def moves_of(game):
+    return " ".join(ply["uci"] for ply in game["plies"])
+
+
+def bad(mark):
+    return mark if mark in BAD else None
+
+
+def counted(pairs):
+    """Counts agreements in pairs of an expected and a found mark."""
+    counts = defaultdict(int)
+    for expected_mark, found in pairs:
+        counts["true"] += expected_mark is not None
+        counts["found"] += found is not None
+        counts["both"] += expected_mark is not None and found is not None
+        counts["true blunders"] += expected_mark == "blunder"
+        counts["blunders marked"] += expected_mark == "blunder" and found is not None
+    return counts
+
+
+def tell(counts):
     for name, part, whole in (
         ("recall", "both", "true"),
         ("precision", "both", "found"),
         ("recall of blunders", "blunders marked", "true blunders"),
     ):
-        print(f"{name} {100 * counts[part] / max(1, counts[whole]):.1f} %")
+        print(f"{name} {100 * counts[part] / max(1, counts[whole]):.1f} % ({counts[part]} of {counts[whole]})")
+
+
+def marks(arguments):
+    labels = expected(arguments.labels)
+    games = [game for game in json.loads(arguments.review.read_text())["games"] if moves_of(game) in labels]
+    pairs = [
+        (mark, bad(ply["mark"]))
+        for game in games
+        for mark, ply in zip(labels[moves_of(game)], game["plies"], strict=True)
+    ]
+    print(f"{len(games)} games, {len(pairs)} moves")
+    tell(counted(pairs))
+
+
+def scores_of(game):
+    """Returns the winning chances of the mover before and after each move, and whether it is the best one."""
+    wins = [game["start"]["win"], *(ply["win"] for ply in game["plies"])]
+    for ply, *pair in zip(game["plies"], wins, wins[1:], strict=False):
+        if None not in pair:
+            sign = 1 if ply["side"] == "white" else -1
+            before, after = (sign * (win / 50 - 1) for win in pair)
+            yield before, after, ply["best"] is None
+
+
+def found_by(rules, scores):
+    """Returns the marks of a game by rules: the least loss of a mistake and of a blunder, and the winning chances from
+    which a side is clearly winning."""
+    mistake, blunder, decided = rules
+    for before, after, is_best in scores:
+        is_decided = min(before, after) >= decided or max(before, after) <= -decided
+        loss = 0 if is_best or is_decided else before - after
+        yield "blunder" if loss >= blunder else "mistake" if loss >= mistake else None
+
+
+def thresholds(arguments):
+    labels = expected(arguments.labels)
+    games = [game for game in json.loads(arguments.review.read_text())["games"] if moves_of(game) in labels]
+    rules = [
+        (mistake / 100, (mistake + 10) / 100, decided / 100)
+        for mistake in range(20, 61, 2)
+        for decided in (30, 40, 50, 60, 70, 101)
+    ]
+
+    def counts(half, rule):
+        found = [found_by(rule, scores_of(game)) for game in half]
+        return counted(
+            pair
+            for game, marks in zip(half, found, strict=True)
+            for pair in zip(labels[moves_of(game)], marks, strict=True)
+        )
+
+    chosen_on, reported_on = games[::2], games[1::2]
+    found = [(counts(chosen_on, rule), rule) for rule in rules]
+    precise = [it for it in found if it[0]["found"] and it[0]["both"] / it[0]["found"] >= arguments.precision]
+    if not precise:
+        sys.exit("no rule reaches this precision")
+    own, rule = max(precise, key=lambda it: it[0]["both"])
+    print(f"mistake from {rule[0]}, clearly winning from {rule[2]}; chosen on {len(chosen_on)} games:")
+    tell(own)
+    print(f"on the other {len(reported_on)} games:")
+    tell(counts(reported_on, rule))
 
 
 class Estimate:
@@ -246,6 +323,7 @@ def main():
     command.add_argument("-o", "--output", type=Path, required=True)
     command.add_argument("--skip", type=int, default=0, help="number of games to skip at the start of the order")
     command.add_argument("--count", type=int, default=60)
+    command.add_argument("--below", type=float, default=math.inf, help="both players have a lower rating")
     command.add_argument("--seed", type=int, default=5)
     command.add_argument("--engine", type=Path, default=ROOT / "target/release/tessera")
     command = commands.add_parser("label", help="search each position with Stockfish")
@@ -259,6 +337,11 @@ def main():
     command.set_defaults(run=marks)
     command.add_argument("labels", type=Path)
     command.add_argument("review", type=Path)
+    command = commands.add_parser("thresholds", help="choose the rules of marks without a judge")
+    command.set_defaults(run=thresholds)
+    command.add_argument("labels", type=Path)
+    command.add_argument("review", type=Path)
+    command.add_argument("--precision", type=float, default=0.7, help="precision to reach on the first half")
     command = commands.add_parser("ratings", help="compare a review's rating estimates with the players' ratings")
     command.set_defaults(run=ratings)
     command.add_argument("review", type=Path)

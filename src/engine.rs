@@ -190,6 +190,12 @@ impl Engine {
         &self.name
     }
 
+    /// Returns whether the engine has this option.
+    #[must_use]
+    pub fn has_option(&self, option: &str) -> bool {
+        self.options.contains(&option.to_lowercase())
+    }
+
     /// Tells the engine that the next positions belong to a new game, so that its memory of earlier
     /// games does not affect the evaluation.
     ///
@@ -265,8 +271,12 @@ impl Engine {
             })
     }
 
-    fn set(&mut self, option: &str, value: &str) -> Result<(), EngineError> {
-        if !self.options.contains(&option.to_lowercase()) {
+    /// Sets an option for the next positions.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the engine lacks the option or has exited.
+    pub fn set(&mut self, option: &str, value: &str) -> Result<(), EngineError> {
+        if !self.has_option(option) {
             return Err(EngineError::Option {
                 engine: self.name.clone(),
                 option: option.to_owned(),

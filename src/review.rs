@@ -6,10 +6,12 @@
 //! | `source` | a game from a PGN, up to the first move that cannot be played |
 //! | `analysis` | concurrent searches of a game's positions |
 //! | `people`, `rating` | shares of players by rating; the rating that fits a player's moves |
-//! | `cache` | analyses of games, kept between reviews |
+//! | `judge` | an external UCI engine that scores a game's positions |
+//! | `key`, `cache` | everything that results depend on; results kept between reviews |
 //! | `curve`, `phase`, `marks`, `draws` | winning chances and accuracy, phases, marks, draws by rule |
 //! | `facts` | reasons in sentences, each checked on the board |
-//! | `judge`, `report` | the complete report |
+//! | `reporter`, `report` | the complete report |
+//! | `session` | scores, people's moves and stored results together: the review of a game |
 //! | `summary` | a summary of several games |
 //! | `text`, `page`, `annotated`, `puzzles` | a report as text, as a page, as PGN, as puzzles |
 
@@ -20,6 +22,7 @@ pub mod curve;
 mod draws;
 pub mod facts;
 mod judge;
+mod key;
 pub mod marks;
 mod page;
 pub mod people;
@@ -27,56 +30,26 @@ pub mod phase;
 mod puzzles;
 pub mod rating;
 pub mod report;
+mod reporter;
+mod session;
 mod source;
 mod summary;
 #[cfg(test)]
 mod testing;
 mod text;
 
-pub use analysis::{Analyst, Found, Searched};
+pub use analysis::Searched;
 pub use annotated::annotated_pgn;
-pub use cache::{Analysis, Cache};
-pub use judge::{Setting, outline, report};
+pub use cache::{Analysis, Cache, Recent};
+pub use judge::{JUDGE_NODES, Judge, USUAL_JUDGE};
+pub use key::NetworkIdentity;
 pub use page::{PARTS_MODULE, PARTS_STYLE, game_page, summary_page};
 pub use puzzles::{COLUMNS, puzzles};
 pub use report::Report;
-pub use source::Source;
+pub use reporter::unscored;
+pub use session::{
+    LoadedNetwork, News, OwnSearch, ReviewError, ScoredPosition, SentScores, Session,
+};
+pub use source::{Source, no_game_of};
 pub use summary::{Summary, summary};
 pub use text::text;
-
-use crate::backend::{Backend, BackendError};
-use people::Shares;
-use shakmaty::Position;
-
-/// Asks the network what share of the players of each rating plays the move that was played, and
-/// what share plays the best move, in each position of a game that `analysis` does not cover yet.
-/// `go_on` is called before each move and can stop the loop early.
-///
-/// # Errors
-/// [`BackendError`] if the network fails.
-pub fn ask_people(
-    backend: &dyn Backend,
-    source: &Source,
-    analysis: &mut Analysis,
-    go_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<(), BackendError> {
-    for (ply, mv) in source.moves().into_iter().enumerate() {
-        if !go_on(ply) {
-            break;
-        }
-        let before = source.before(ply);
-        let best = analysis.searched[ply].as_ref();
-        let best = best.and_then(|searched| searched.moves(&before).first().copied());
-        let is_known = analysis.people[ply].is_some_and(|it| it.best.is_some() || best.is_none());
-        if is_known || before.position().legal_moves().is_empty() {
-            continue;
-        }
-        let moves: Vec<_> = [mv].into_iter().chain(best).collect();
-        let curves = people::shares(backend, &before, &moves)?;
-        analysis.people[ply] = Some(Shares {
-            played: curves[0],
-            best: curves.get(1).copied(),
-        });
-    }
-    Ok(())
-}

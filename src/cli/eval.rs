@@ -6,7 +6,9 @@ use anyhow::bail;
 use serde_json::{Map, Value as Json, json};
 use shakmaty::Position;
 use std::fmt::Write;
-use tessera::backend::{Backend, BuiltIn, Value, evaluate_games};
+use tessera::backend::{
+    self, Backend, BackendError, BuiltIn, Value, evaluate_games, evaluate_people,
+};
 use tessera::chess::{Game, Ratings, fen};
 use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::network::backends;
@@ -52,15 +54,15 @@ struct Evaluated {
 }
 
 impl Evaluated {
-    /// Evaluates the game's last position, with `rating` as the rating of the side to move.
+    /// Evaluates the game's last position for these ratings of the side to move and the opponent.
     fn of(
         backend: &dyn Backend,
         game: &mut Game,
-        rating: u16,
-        opponent: u16,
+        [rating, opponent]: [u16; 2],
+        evaluate: fn(&dyn Backend, &Game) -> Result<backend::Evaluated, BackendError>,
     ) -> anyhow::Result<Evaluated> {
         game.set_ratings(Ratings::of(game.position().turn(), rating, opponent));
-        let found = evaluate_games(backend, [&*game])?.remove(0);
+        let found = evaluate(backend, game)?;
         let priors = found.priors();
         let priors = priors.map(|(mv, prior)| (game.format_move(mv), prior));
         let mut policy: Vec<(String, f32)> = priors.collect();
@@ -100,7 +102,10 @@ impl Arguments {
     /// Prints the evaluation for one rating.
     fn show(&self, backend: &dyn Backend, game: &mut Game) -> anyhow::Result<()> {
         let opponent = self.opponent_elo.unwrap_or(USUAL_ELO);
-        let evaluated = Evaluated::of(backend, game, self.self_elo, opponent)?;
+        let evaluated =
+            Evaluated::of(backend, game, [self.self_elo, opponent], |backend, game| {
+                Ok(evaluate_games(backend, [game])?.remove(0))
+            })?;
         let properties = backend.properties();
         let value = evaluated.value;
         let wdl = value.wdl();
@@ -144,7 +149,10 @@ impl Arguments {
         }
         let columns = self.elo.iter().map(|&elo| {
             let opponent = self.opponent_elo.unwrap_or(elo);
-            Ok((elo, opponent, Evaluated::of(backend, game, elo, opponent)?))
+            let evaluated = Evaluated::of(backend, game, [elo, opponent], |backend, game| {
+                Ok(evaluate_people(backend, [game])?.remove(0))
+            })?;
+            Ok((elo, opponent, evaluated))
         });
         let columns: Vec<_> = columns.collect::<anyhow::Result<_>>()?;
         if self.json {

@@ -4,7 +4,7 @@ use super::output::{print, print_json};
 use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tessera::agent::{AgentKind, Options};
@@ -14,12 +14,13 @@ use tessera::command_line::{BackendArguments, DeviceArguments, network_file};
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
 use tessera::eval::move_match::{
-    Answer, Band, Difference, Estimate, Evaluator, Interval, Position, Positions, Prediction,
-    Respondent, Sampler, Score, Selection, ask, by_band, compare, list, read, score,
+    Answer, Band, Difference, Estimate, Evaluator, HABIT_NAMES, Interval, Position, Positions,
+    Prediction, Respondent, Sampler, Score, Selection, Uncorrected, ask, by_band, compare, list,
+    read, samples, score,
 };
 use tessera::network::backends;
-use tessera::progress;
 use tessera::search::Parameters;
+use tessera::{output, overwrite, progress};
 
 /// Memory for the search tree of one player in MiB, enough for more nodes than any level uses.
 const HASH: usize = 16;
@@ -32,7 +33,9 @@ const ENSEMBLE: &str = "ensemble by rating";
 ///
 /// For each band of the mover's rating, the table shows how often the policy's likeliest move was
 /// played, the log-loss of the played move, the expected calibration error of the likeliest move's
-/// probability (15 bins), and the same three figures for the game's result. Standard errors treat
+/// probability (15 bins), and the same three figures for the game's result. Further tables compare how
+/// often people give mate in one, allow it, or leave a piece to be taken for nothing, with the
+/// predicted probability of such moves. Standard errors treat
 /// the games as a random sample; differences between networks come with 95 % intervals from a
 /// paired bootstrap over games. Networks that read ratings are given both players' ratings.
 #[derive(clap::Args)]
@@ -76,6 +79,11 @@ pub struct Arguments {
     /// Instead of measuring, print each position with its game so far, as one JSON object per line
     #[arg(long, conflicts_with_all = ["net", "search", "by_rating", "json"])]
     list: bool,
+    /// Instead of measuring, write samples for bench/fit-correction from the games outside the share
+    /// of --held-out: the network's uncorrected policy and each move's features, one JSON object per
+    /// line
+    #[arg(long, value_name = "OUT.jsonl", requires = "held_out", conflicts_with_all = ["list", "search", "by_rating", "json"])]
+    samples: Option<PathBuf>,
     /// Threads that evaluate; 0 uses the number that suits the network
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
@@ -145,6 +153,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let selection = Selection {
             held_out: self.held_out,
+            is_training: self.samples.is_some(),
             skip_plies: self.skip_plies,
             lowest: self.min_elo,
             per_band: self.limit,
@@ -157,6 +166,9 @@ impl Arguments {
         }
         if self.list {
             return list(&positions)?.iter().try_for_each(print_json);
+        }
+        if let Some(path) = &self.samples {
+            return self.write_samples(&positions, path);
         }
         let clock = Instant::now();
         let columns = self.columns(&positions)?;
@@ -187,6 +199,23 @@ impl Arguments {
             true => print_json(&output),
             false => print(&table(&output)?),
         }
+    }
+
+    fn write_samples(&self, positions: &Positions, path: &Path) -> anyhow::Result<()> {
+        output::check_bytes(path, "samples")?;
+        overwrite::refuse(path, [&self.file])?;
+        let backend = self.backend(self.net.first().cloned())?;
+        let threads = backend.properties().recommended_threads.max(1);
+        let evaluators = (0..threads).map(|_| Uncorrected(&*backend)).collect();
+        let answers = answers(evaluators, positions, |_| true)?;
+        let failed = || format!("cannot write {}", path.display());
+        let mut lines = Vec::new();
+        samples(positions, &answers, |sample| {
+            serde_json::to_writer(&mut lines, &sample).with_context(failed)?;
+            lines.push(b'\n');
+            anyhow::Ok(())
+        })?;
+        output::write(path, lines).with_context(failed)
     }
 
     fn columns(&self, positions: &Positions) -> anyhow::Result<Vec<Column>> {
@@ -343,6 +372,7 @@ fn table(output: &Output) -> anyhow::Result<String> {
             )?;
         }
         text.push('\n');
+        write_habits(&mut text, bands)?;
     }
     for compared in &output.differences {
         writeln!(text, "{} less {}", compared.network, compared.against)?;
@@ -376,6 +406,30 @@ fn table(output: &Output) -> anyhow::Result<String> {
         "{positions} positions of {games} games; {games_read} were read, {games_unusable} of them unusable; {seconds:.1} s"
     )?;
     Ok(text)
+}
+
+/// Writes how often people follow each habit, and how often the network predicts that they do.
+fn write_habits(text: &mut String, bands: &[Row<Score>]) -> std::fmt::Result {
+    for (place, habit) in HABIT_NAMES.iter().enumerate() {
+        writeln!(
+            text,
+            "{habit}\nmover      positions       people, %    predicted, %      difference"
+        )?;
+        for Row { band, measured } in bands {
+            let of = &measured.habits[place];
+            writeln!(
+                text,
+                "{:<9} {:>10}  {}  {}  {}",
+                name(*band),
+                of.positions,
+                percent(of.people),
+                percent(of.predicted),
+                percent(of.difference),
+            )?;
+        }
+        text.push('\n');
+    }
+    Ok(())
 }
 
 fn name(band: Option<Band>) -> String {

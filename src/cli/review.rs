@@ -1,36 +1,40 @@
 //! `tessera review`: reviews a player's games.
 
+use super::judge::JudgeArguments;
 use super::output::{print, print_json, save};
 use anyhow::{Context, bail};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use shakmaty::Color;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOptions};
 use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
-use tessera::network::backends;
+use tessera::network::backends::{self, LoadError};
 use tessera::play::Control;
 use tessera::plural::counted;
 use tessera::review::{
-    Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
-    game_page, puzzles, report, summary, summary_page, text,
+    COLUMNS, Cache, LoadedNetwork, NetworkIdentity, News, OwnSearch, Report, Session, Source,
+    Summary, annotated_pgn, game_page, no_game_of, puzzles, summary, summary_page, text,
 };
 use tessera::{output, overwrite, progress};
 
 /// Memory for the evaluation cache that the searches share, in MiB.
 const CACHE: usize = 64;
+/// Default number of nodes of Tessera's own search for each position.
+const NODES: u64 = 800;
 /// Exit code of a program that was interrupted by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
 /// Review games: what went wrong and why, and what players of your level would have played
 ///
-/// Each move is compared with the best one, marked by Lichess's thresholds and, where facts on the
-/// board show why it is bad, explained. A model of human play estimates what share of players of
+/// A chess engine as judge, such as Stockfish, scores the positions; without one, Tessera does. Each
+/// move is compared with the best one, marked as on Lichess and, where facts on the board show why
+/// it is bad, explained. A model of human play estimates what share of players of
 /// each rating would play the move, and at which rating the game as a whole is likeliest. Without
 /// --output, the review is printed. Ctrl-C stops the searches and reviews what they have found so
 /// far. Results are stored in the user's cache folder, so reviewing the same game again takes no
@@ -53,9 +57,11 @@ pub struct Arguments {
     /// Compare with players of this rating; by default the player's rating in the PGN
     #[arg(long, value_name = "ELO", value_parser = clap::value_parser!(u16).range(1..=4000))]
     elo: Option<u16>,
-    /// Nodes for each position
-    #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
-    nodes: u64,
+    #[command(flatten)]
+    judge: JudgeArguments,
+    /// Nodes of Tessera's own search for each position, if there is no judge; by default 800
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
     #[command(flatten)]
     network: NetworkArguments,
     /// Backend that evaluates positions
@@ -84,19 +90,13 @@ struct Output<'a> {
     summary: Summary,
 }
 
-/// The games that were read, and the number of games that could not be read.
+/// The games that were read, and why other games could not be read.
 #[derive(Default)]
 struct Read {
     games: Vec<(Source, Option<Color>)>,
     unreadable: Vec<String>,
-    of_others: usize,
-}
-
-/// Settings of the searches and of the model of human play.
-struct Reviewer {
-    analyst: Analyst,
-    people: Option<Arc<dyn Backend>>,
-    cache: Cache,
+    /// The games that the named player did not play.
+    others: Vec<Source>,
 }
 
 impl Arguments {
@@ -107,13 +107,48 @@ impl Arguments {
             games, unreadable, ..
         } = self.read(&files)?;
         let folder = self.folder(&files, games.len())?;
-        let reviewer = self.reviewer()?;
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads.into(),
+        };
+        let judge = self.judge.start(threads)?;
+        let (own, judge_failure) = (OnceLock::new(), OnceLock::new());
+        let load = || self.own_search(&own, threads);
+        if let Some(judge) = &judge
+            && (self.nodes.is_some() || self.network.net.is_some())
+        {
+            tell(format_args!(
+                "{} scores the games: --net and --nodes need --judge none",
+                judge.name()
+            ));
+        }
+        if judge.is_none() {
+            load()?.network.backend.properties().require_value()?;
+        }
+        let cache = Cache::of_user();
         let bar = progress::bar(Some(positions(&games)), "positions");
+        let before = AtomicU64::new(0);
+        let hear = |news: News<'_>| match news {
+            News::Position(found) => bar.set_position(before.load(Relaxed) + found.known as u64),
+            News::Note(line) => bar.suspend(|| tell(line)),
+            News::People(_) => {}
+        };
+        let session = Session {
+            judge: judge.as_ref(),
+            judge_failure: &judge_failure,
+            own: &load,
+            people: self.people(&load)?,
+            store: &cache,
+            control: stop_when_interrupted()?,
+            elo: self.elo,
+            hear: &hear,
+        };
         let mut reports = Vec::new();
         let (mut annotated, mut rows) = (String::new(), Vec::new());
         let mut names = HashSet::new();
         for (number, (source, side)) in (1..).zip(&games) {
-            let report = self.review(&reviewer, source, *side, &|| bar.inc(1))?;
+            let report = session.review(source, *side, None)?;
+            before.fetch_add(source.game.plies().len() as u64, Relaxed);
             annotated += &annotated_pgn(source, &report);
             // The same mistake may occur in several games.
             let found = puzzles(&report).into_iter();
@@ -126,7 +161,7 @@ impl Arguments {
                 report.without_lines()
             };
             reports.push((page, kept));
-            if reviewer.analyst.control.stopped() {
+            if session.control.stopped() {
                 break;
             }
         }
@@ -186,40 +221,43 @@ impl Arguments {
         for path in files {
             let name = path.display();
             let texts = pgn::open(path, |file| file).with_context(|| name.to_string())?;
-            for (number, text) in (1..).zip(texts) {
-                let source = text
-                    .map_err(|error| error.to_string())
-                    .and_then(|text| Source::read(&text).map_err(|error| error.to_string()))
-                    .and_then(|source| match &source.fault {
-                        Some(fault) if source.moves().is_empty() => Err(fault.clone()),
-                        _ => Ok(source),
-                    });
+            for text in texts {
+                let (place, source) = match text {
+                    Ok(text) => {
+                        let source = Source::read(&text).map_err(|error| error.to_string());
+                        (format!("{name}, {}", text.place), source)
+                    }
+                    Err(error) => (format!("the rest of {name}"), Err(error.to_string())),
+                };
+                let source = source.and_then(|source| match &source.fault {
+                    Some(fault) if source.moves().is_empty() => Err(fault.clone()),
+                    _ => Ok(source),
+                });
                 match source {
                     Ok(source) => {
                         if let Some(cut_off) = source.cut_off() {
-                            let line = format!("{name}, game {number}: {cut_off}");
+                            let line = format!("{place}: {cut_off}");
                             tell(format_args!("{line}"));
                             read.unreadable.push(line);
                         }
                         self.add(source, &mut read);
                     }
                     Err(error) => {
-                        let line = format!("{name}, game {number}: {error}");
+                        let line = format!("{place}: {error}");
                         tell(format_args!("left out: {line}"));
                         read.unreadable.push(line);
                     }
                 }
             }
         }
-        if let (Some(player), 1..) = (&self.player, read.of_others) {
-            let count = read.of_others;
+        if let (Some(player), count @ 1..) = (&self.player, read.others.len()) {
             tell(format_args!(
                 "left out: {} that {player} did not play",
                 counted(count, "game")
             ));
         }
         match (read.games.is_empty(), &self.player) {
-            (true, Some(player)) => bail!("no game of {player} was found"),
+            (true, Some(player)) => bail!("{}", no_game_of(player, &read.others)),
             (true, None) => bail!("no game was found"),
             _ => Ok(read),
         }
@@ -233,7 +271,7 @@ impl Arguments {
             _ => None,
         };
         if self.player.is_some() && side.is_none() {
-            read.of_others += 1;
+            read.others.push(source);
         } else {
             read.games.push((source, side));
         }
@@ -266,43 +304,39 @@ impl Arguments {
         Ok(Some(path))
     }
 
-    fn reviewer(&self) -> anyhow::Result<Reviewer> {
-        let threads = match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads.into(),
+    /// Returns Tessera's own search, whose network is loaded on first use.
+    fn own_search(
+        &self,
+        loaded: &OnceLock<LoadedNetwork>,
+        threads: usize,
+    ) -> Result<OwnSearch, LoadError> {
+        let network = match loaded.get() {
+            Some(network) => network.clone(),
+            None => {
+                let options = BackendOptions {
+                    cache: CACHE,
+                    ..self.network.options(self.backend, threads)
+                };
+                let backend = backends::load_for_many(&options)?;
+                let network = identified(backend, &options)?;
+                loaded.get_or_init(|| network).clone()
+            }
         };
-        let options = BackendOptions {
-            cache: CACHE,
-            ..self.network.options(self.backend, threads)
-        };
-        let backend = backends::load_for_many(&options)?;
-        backend.properties().require_value()?;
-        let (people, network) = self.people(&backend)?;
-        let identity = [
-            hash(&options)?,
-            people
-                .as_ref()
-                .map_or(Ok(String::new()), |_| hash(&network))?,
-            format!("{:?}", backend.properties().format),
-            format!("{} nodes", self.nodes),
-        ];
-        Ok(Reviewer {
-            analyst: Analyst {
-                workers: Analyst::workers(&*backend, threads),
-                backend,
-                nodes: self.nodes,
-                control: stop_when_interrupted()?,
-            },
-            people,
-            cache: Cache::of_user(identity.join("\n")),
+        Ok(OwnSearch {
+            network,
+            nodes: self.nodes.unwrap_or(NODES),
+            threads,
         })
     }
 
     /// Returns the model of human moves, if one is available.
     fn people(
         &self,
-        backend: &Arc<dyn Backend>,
-    ) -> anyhow::Result<(Option<Arc<dyn Backend>>, BackendOptions)> {
+        own: &dyn Fn() -> Result<OwnSearch, LoadError>,
+    ) -> anyhow::Result<Option<LoadedNetwork>> {
+        if matches!(self.backend, BackendKind::Uniform | BackendKind::Random) {
+            return Ok(Some(own()?.network));
+        }
         let options = BackendOptions {
             kind: self.backend,
             network: NetworkOptions {
@@ -311,52 +345,16 @@ impl Arguments {
             },
             ..BackendOptions::default()
         };
-        if matches!(self.backend, BackendKind::Uniform | BackendKind::Random) {
-            return Ok((Some(Arc::clone(backend)), options));
-        }
         match backends::load(&options) {
-            Ok(people) => Ok((Some(people), options)),
-            Err(backends::LoadError::NoHumanBuiltIn) => {
+            Ok(people) => Ok(Some(identified(people, &options)?)),
+            Err(LoadError::NoHumanBuiltIn) => {
                 tell(
                     "no network that plays like people is built in, so the review has no shares or ratings",
                 );
-                Ok((None, options))
+                Ok(None)
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Reviews a game and caches the results.
-    fn review(
-        &self,
-        reviewer: &Reviewer,
-        source: &Source,
-        side: Option<Color>,
-        done: &(dyn Fn() + Sync),
-    ) -> anyhow::Result<Report> {
-        let mut analysis = reviewer.cache.load(&source.game);
-        let known = analysis.clone();
-        known.searched.iter().flatten().for_each(|_| done());
-        let analyst = &reviewer.analyst;
-        let searched = analyst.analyse(&source.game, &mut analysis.searched, &|_| done());
-        if let (Ok(()), Some(people)) = (&searched, &reviewer.people) {
-            ask_people(&**people, source, &mut analysis, &mut |_| true)?;
-        }
-        if analysis != known {
-            let kept = reviewer.cache.store(&source.game, &analysis);
-            // A failure to cache the results must not lose the review itself.
-            kept.unwrap_or_else(|error| tell(format_args!("the results are not stored: {error}")));
-        }
-        searched?;
-        let name = |backend: &Arc<dyn Backend>| backend.properties().name.clone();
-        let setting = Setting {
-            network: name(&analyst.backend),
-            people: reviewer.people.as_ref().map(name),
-            nodes: self.nodes,
-            elo: self.elo,
-            side,
-        };
-        Ok(report(source, &analysis, &setting))
     }
 
     /// Writes the page of a game. Returns the page's name if the pages are written to a folder.
@@ -427,25 +425,13 @@ fn positions(games: &[(Source, Option<Color>)]) -> u64 {
         .sum()
 }
 
-/// Returns the hash of a network's file.
-#[cfg(feature = "torch")]
-fn hash(options: &BackendOptions) -> anyhow::Result<String> {
-    match options.kind {
-        BackendKind::Torch | BackendKind::Check => {
-            let file = backends::network_file(&options.network)?;
-            Ok(format!("{:x}", Sha256::digest(&file)))
-        }
-        kind => Ok(format!("{kind:?}")),
-    }
-}
-
-/// Replaces the hash in builds without networks.
-#[cfg(not(feature = "torch"))]
-fn hash(options: &BackendOptions) -> anyhow::Result<String> {
-    Ok(format!(
-        "{:x}",
-        Sha256::digest(format!("{:?}", options.kind))
-    ))
+/// Returns a network with its identity.
+fn identified(
+    backend: Arc<dyn Backend>,
+    options: &BackendOptions,
+) -> Result<LoadedNetwork, LoadError> {
+    let identity = NetworkIdentity::of(options, backend.properties())?;
+    Ok(LoadedNetwork { backend, identity })
 }
 
 /// Returns puzzles as CSV with a header line.

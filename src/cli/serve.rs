@@ -1,5 +1,6 @@
 //! `tessera serve`: serves a web page and an HTTP API.
 
+use super::judge::JudgeArguments;
 use super::options::SearchArguments;
 use super::output::print;
 use anyhow::{Context, bail, ensure};
@@ -7,6 +8,7 @@ use clap::Args;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tessera::agent::AgentKind;
 use tessera::backend::{BackendKind, shipped};
@@ -78,6 +80,8 @@ pub struct Arguments {
     agent: AgentKind,
     #[command(flatten)]
     backend: BackendArguments,
+    #[command(flatten)]
+    judge: JudgeArguments,
     /// Instead of serving, check that the server at this address, such as localhost:8080, is ready,
     /// and fail if it is not
     #[arg(long, value_name = "ADDRESS")]
@@ -168,6 +172,7 @@ impl Arguments {
             player,
             networks: self.networks,
             writer,
+            judge: self.judge.start(limits.parallel)?.map(Arc::new),
             tokens,
             origins: self.origins,
             lichess,

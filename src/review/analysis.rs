@@ -30,15 +30,13 @@ const LINE: usize = 12;
 /// Minimum visits at which the value of a move that was not chosen is meaningful.
 const SEEN: u64 = 4;
 
-/// The result of a search in a position, for the side to move.
+/// The score of a position and the moves that lead to it, for the side to move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Searched {
     /// The best line, in UCI notation; never empty.
     pub line: Vec<String>,
     /// The line's score.
     pub evaluation: Evaluation,
-    /// The probabilities of win, draw and loss.
-    pub wdl: [f32; 3],
     /// The score of the best other move that was searched.
     pub second: Option<Evaluation>,
 }
@@ -64,7 +62,6 @@ impl Searched {
         Some(Searched {
             line: moves.map(|&mv| game.format_move(mv)).collect(),
             evaluation,
-            wdl: line.wdl,
             second,
         })
     }
@@ -98,7 +95,7 @@ pub struct Found<'a> {
     pub place: usize,
     /// The results for the position.
     pub searched: &'a Searched,
-    /// The number of nodes that the search added to its tree.
+    /// The number of nodes that Tessera's search added to its tree.
     pub nodes: u64,
 }
 

@@ -9,19 +9,22 @@ use shakmaty::Chess;
 
 /// Maximum number of moves in a variation.
 const LINE: usize = 8;
+/// The tags of an opening.
+const OPENING_TAGS: [&str; 4] = ["ECO", "Opening", "Variation", "SubVariation"];
 
 /// Returns the game as PGN, which ends in an empty line.
 #[must_use]
 pub fn annotated_pgn(source: &Source, report: &Report) -> String {
-    let tags = source.tags.iter().cloned();
     let opening = [("ECO", &report.game.eco), ("Opening", &report.game.opening)];
-    let opening = opening
-        .into_iter()
-        .filter(|(name, _)| source.tag(name).is_none());
+    let opening = opening.into_iter();
     let opening = opening.filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+    // The report and its PGN name the same opening, even if the source has another name.
+    let is_kept = |name: &str| report.game.eco.is_none() || !OPENING_TAGS.contains(&name);
+    let tags = source.tags.iter().filter(|(name, _)| is_kept(name));
+    let tags = tags.cloned();
     let annotator = (
         "Annotator".to_owned(),
-        format!("Tessera, {}", report.network),
+        format!("Tessera, {}", annotator(report)),
     );
     let game = AnnotatedGame {
         tags: [annotator].into_iter().chain(tags).chain(opening).collect(),
@@ -30,7 +33,9 @@ pub fn annotated_pgn(source: &Source, report: &Report) -> String {
     let result = source.result_text();
     let mut text = game.header(result);
     let mut movetext = Movetext::default();
-    movetext.comment(&report.game.warnings.join(" "));
+    let remarks = report.reliability.iter().chain(&report.game.warnings);
+    let remarks: Vec<&str> = remarks.map(String::as_str).collect();
+    movetext.comment(&remarks.join(" "));
     let plies = source.game.plies();
     for (ply, pair) in report.plies.iter().zip(plies.windows(2)) {
         let Some(mv) = pair[1].played else { continue };
@@ -45,6 +50,13 @@ pub fn annotated_pgn(source: &Source, report: &Report) -> String {
     movetext.wrap(&mut text);
     text.push_str("\n\n");
     text
+}
+
+/// Returns the origin of the scores, as in `Stockfish 15.1 (50000 nodes a position)`.
+fn annotator(report: &Report) -> String {
+    let by = report.judge.as_ref().or(report.network.as_ref());
+    let by = by.map_or("", String::as_str);
+    format!("{by} ({} nodes a position)", report.nodes)
 }
 
 /// Returns a comment with the score, the clock and the reasons.
@@ -103,7 +115,7 @@ mod tests {
         let one_line = text.replace('\n', " ");
         for part in [
             "[White \"Anna\"]",
-            "[Annotator \"Tessera, random\"]",
+            "[Annotator \"Tessera, Stockfish 15.1 (50 nodes a position)\"]",
             "1. f3 $6 {[%eval -0.60]} (1. e4 e5)",
             "2. g4 $4 {[%eval #-1] [%clk 0:01:00] Qh4# is mate.} (2. e4 Nc6)",
             "2... Qh4# $1 0-1",

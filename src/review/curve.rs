@@ -1,17 +1,14 @@
 //! Conversion of scores to winning chances and accuracy, with the formulas that Lichess publishes
 //! (<https://lichess.org/page/accuracy>).
 
-use crate::play::Score;
-use crate::uci::WrittenScore;
+use crate::engine::EngineScore;
+use crate::play::{Score, WrittenScore};
 use serde::{Deserialize, Serialize};
 
 /// Steepness of Lichess's curve from centipawns to winning chances.
 const STEEPNESS: f64 = 0.003_682_08;
 /// Higher scores, in centipawns, count as this one.
 const CEILING: i32 = 1_000;
-
-/// Up to this many centipawns, the network's scores are on Stockfish's scale.
-const EVEN: i32 = 200;
 
 /// A score. The field that contains it states the perspective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,20 +25,20 @@ pub enum Evaluation {
 impl From<Score> for Evaluation {
     fn from(score: Score) -> Evaluation {
         match WrittenScore::from(score) {
-            WrittenScore::Centipawns(centipawns) => {
-                Evaluation::Centipawns(on_stockfishs_scale(centipawns))
-            }
+            WrittenScore::Centipawns(centipawns) => Evaluation::Centipawns(centipawns),
             WrittenScore::Mate(moves) => Evaluation::Mate(moves),
         }
     }
 }
 
-/// Converts the network's centipawns to Stockfish's scale, for which the curve was made. In won
-/// positions, a network is more certain than Stockfish, so only half of the score beyond [`EVEN`]
-/// counts.
-fn on_stockfishs_scale(centipawns: i32) -> i32 {
-    let within = centipawns.clamp(-EVEN, EVEN);
-    within + (centipawns - within) / 2
+/// Other engines' scores are taken as they are.
+impl From<EngineScore> for Evaluation {
+    fn from(score: EngineScore) -> Evaluation {
+        match score {
+            EngineScore::Centipawns(centipawns) => Evaluation::Centipawns(centipawns),
+            EngineScore::Mate(moves) => Evaluation::Mate(moves),
+        }
+    }
 }
 
 impl Evaluation {
@@ -148,14 +145,6 @@ mod tests {
             Evaluation::from(Score::Expected(0.0)),
             Evaluation::Centipawns(0)
         );
-    }
-
-    #[test]
-    fn scores_of_networks_are_brought_onto_stockfishs_scale() {
-        let scale = [(-600, -400), (-200, -200), (0, 0), (150, 150), (1001, 600)];
-        for (network, expected) in scale {
-            assert_eq!(on_stockfishs_scale(network), expected);
-        }
     }
 
     #[test]

@@ -8,21 +8,30 @@
 mod back_rank;
 mod board;
 mod castling;
+mod counted;
+mod course;
 mod defender;
 mod discovered;
+mod double_attack;
+mod ends;
 mod exchange;
 mod forced;
 mod fork;
 mod hanging;
+mod kept;
 mod mate;
 mod material;
 mod moment;
 mod new_threat;
 mod passed_pawn;
 mod pin;
+mod positional;
+mod quiet;
 mod recapture;
+mod situation;
 mod skewer;
 mod structure;
+mod tactics;
 #[cfg(test)]
 mod testing;
 mod threat;
@@ -31,22 +40,28 @@ mod trapped;
 mod words;
 
 pub use back_rank::back_rank_mate;
+pub use board::balance;
 pub use castling::{castling_given_up, castling_missed};
 pub use defender::{defence_given_up, defender_removed, line_opened};
 pub use discovered::discovered_attack;
+pub use double_attack::double_attack;
 pub use exchange::{best_capture, gain};
 pub use forced::{Forced, forced, gives_away};
 pub use fork::fork;
 pub use hanging::capture;
+pub use kept::kept;
 pub use mate::forced_mate;
-pub use material::{Outcome, balance, outcome};
-pub use moment::{Moment, Reasons, Variation};
-pub use new_threat::new_threat;
+pub use material::{Outcome, material, outcome, outcomes};
+pub use moment::Reasons;
+pub use new_threat::{mate_threat, new_threat};
 pub use passed_pawn::{blockade, new_passed_pawn, passed_pawn_advanced, promotion};
 pub use pin::pin;
+pub use quiet::{is_quiet, is_settled};
 pub use recapture::recapture;
+pub use situation::{Moment, Variation};
 pub use skewer::skewer;
 pub use structure::doubled_pawns;
+pub use tactics::tactics;
 pub use threat::{mate_threatened, threat_left, threatened};
 pub use trade::{pawn_ending, queens_off};
 pub use trapped::trapped_piece;
@@ -96,6 +111,10 @@ pub enum Topic {
     Exchange,
     /// The material that a line wins or loses.
     Material,
+    /// A piece that the better move keeps.
+    Kept,
+    /// A loss that is not one of material.
+    Positional,
 }
 
 /// A fact in words, with the squares that it concerns.

@@ -1,419 +1,390 @@
-//! Makes a report from a game and the results for its positions.
+//! An external UCI engine as the judge of a game.
+//!
+//! Several processes of the engine take stretches of consecutive positions from a queue. Within a
+//! stretch, positions are searched from the last to the first in one hash table, so that the score
+//! before a move knows the replies that the score after it found. The stretches depend on the game
+//! alone and each begins with an empty table, so the scores do not depend on the number of
+//! processes. Afterwards, the positions around moves whose mark is in doubt are searched again with
+//! more nodes.
 
-use super::cache::Analysis;
-use super::curve::{Evaluation, accuracy, mean_accuracy, percent, weights};
-use super::draws::draws;
-use super::facts::{Moment, Reasons, Variation, san};
-use super::marks::{Mark, MateEvent, bad_mark, is_only_move, mate_event};
-use super::people::{self, RATINGS};
-use super::phase::{Phase, phases};
-use super::rating::{LogLikelihood, add, estimate};
-use super::report::{
-    GameReport, LineMove, LineReport, MoveReport, PlyReport, Report, Side, SideReport, StartReport,
-};
-use super::source::Source;
-use crate::chess::{Ending, Game, fen};
-use crate::openings::named_opening;
-use shakmaty::{Chess, Color, Move, Position};
+mod lengthen;
 
-/// The rating to which words refer if none is known.
-const USUAL_RATING: u16 = 1500;
-/// Maximum number of moves of a line that are shown, unless it mates.
-const SHOWN: usize = 8;
+use super::analysis::{Found, Searched};
+use super::curve::Evaluation;
+use crate::chess::Game;
+use crate::engine::{Engine, EngineCommand, EngineError, Limit, Line};
+use crate::play::Control;
+use crate::scoped_threads::side_by_side;
+use parking_lot::Mutex;
+use shakmaty::Position;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
-/// The settings of a review.
-#[derive(Clone, Debug, Default)]
-pub struct Setting {
-    /// The network used for the search.
-    pub network: String,
-    /// The network used to predict people's moves.
-    pub people: Option<String>,
-    /// Number of visits per position.
-    pub nodes: u64,
-    /// The rating to which words refer; by default the player's.
-    pub elo: Option<u16>,
-    /// The side that is reviewed; by default both.
-    pub side: Option<Color>,
+/// The engine that judges unless another one is named.
+pub const USUAL_JUDGE: &str = "stockfish";
+/// Default number of nodes for each position.
+pub const JUDGE_NODES: u64 = 40_000;
+/// Number of consecutive positions that are searched in one hash table.
+const STRETCH: usize = 8;
+/// Positions around a doubtful move get this many times the nodes.
+const DOUBTFUL: u64 = 5;
+/// Losses of winning chances, in −1…1, for which a move's mark is in doubt.
+const IN_DOUBT: Range<f64> = 0.1..0.4;
+/// A second move is looked for with this part of the nodes, …
+const SECOND: u64 = 2;
+/// … unless the winning chances are lower than this, so that no second move can be much worse.
+const LOST: f64 = -0.75;
+/// Loss of winning chances from which a move may become a puzzle.
+const MISTAKE: f64 = 0.2;
+/// Hash table of a process, in MiB.
+const HASH: u32 = 32;
+/// Maximum number of moves of a line that are kept, unless it mates.
+const LINE: usize = 24;
+/// Time limit for the answer in one position. A slow engine needs fewer nodes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An external engine that scores positions. It is shared by threads; each uses a process of its
+/// own.
+#[derive(Debug)]
+pub struct Judge {
+    command: EngineCommand,
+    name: String,
+    nodes: u64,
+    processes: usize,
+    patience: Duration,
+    /// Processes that wait for work.
+    idle: Mutex<Vec<Engine>>,
 }
 
-/// Returns the report of a game.
-#[must_use]
-pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report {
-    let judge = Judge::new(source, analysis);
-    let mut likelihoods = [(LogLikelihood::default(), 0); 2];
-    for (ply, shares) in analysis.people.iter().enumerate() {
-        let is_choice = judge.positions[ply].legal_moves().len() > 1;
-        if let Some(shares) = shares.filter(|_| is_choice) {
-            let (sum, moves) = &mut likelihoods[judge.side(ply) as usize];
-            add(sum, &shares.played);
-            *moves += 1;
-        }
-    }
-    let rating = |side: Color| {
-        let (sum, moves) = &likelihoods[side as usize];
-        let guess = estimate(sum, *moves).map(|rating| rating.estimate);
-        let rating = setting.elo.or(source.rating(side)).or(guess);
-        let rating = rating.unwrap_or(USUAL_RATING);
-        // Words refer to round ratings.
-        ((rating + 50) / 100 * 100).clamp(RATINGS[0], RATINGS[RATINGS.len() - 1])
-    };
-    let ratings = [Color::Black, Color::White].map(rating);
-    let plies: Vec<PlyReport> = (0..judge.moves.len())
-        .map(|ply| judge.ply(ply, ratings[judge.side(ply) as usize]))
-        .collect();
-    let side = |color: Color| judge.side_report(color, &plies, &likelihoods[color as usize]);
-    Report {
-        network: setting.network.clone(),
-        people: setting.people.clone(),
-        nodes: setting.nodes,
-        game: judge.game_report(),
-        white: side(Color::White),
-        black: side(Color::Black),
-        side: setting.side.map(Side::from),
-        ratings: RATINGS,
-        start: StartReport {
-            fen: fen(judge.positions[0]),
-            win: judge.win(0),
-        },
-        plies,
-    }
-}
-
-/// Returns the report of a game before its analysis: its moves, players and opening.
-#[must_use]
-pub fn outline(source: &Source, setting: &Setting) -> Report {
-    let mut outline = report(source, &Analysis::new(&source.game), setting);
-    outline.game.warnings = cut_off(source).into_iter().collect();
-    outline
-}
-
-/// Returns where a game that was not read to its end breaks off.
-fn cut_off(source: &Source) -> Option<String> {
-    Some(format!("The game was {}.", source.cut_off()?))
-}
-
-struct Judge<'a> {
-    source: &'a Source,
-    analysis: &'a Analysis,
-    positions: Vec<&'a Chess>,
-    moves: Vec<Move>,
-    phases: Vec<Phase>,
-    /// The game's ending by rule, including claimed draws.
-    ending: Option<Ending>,
-}
-
-impl<'a> Judge<'a> {
-    fn new(source: &'a Source, analysis: &'a Analysis) -> Judge<'a> {
-        let plies = source.game.plies();
-        let positions: Vec<&Chess> = plies.iter().map(|ply| &ply.position).collect();
-        let is_drawn = source.result_text() == "1/2-1/2";
-        let ending = source.game.forced_ending();
-        Judge {
-            source,
-            analysis,
-            phases: phases(positions.iter().copied()),
-            positions,
-            moves: source.moves(),
-            ending: ending.or_else(|| source.game.ending().filter(|_| is_drawn)),
-        }
-    }
-
-    fn side(&self, ply: usize) -> Color {
-        self.positions[ply].turn()
-    }
-
-    fn is_end(&self, place: usize) -> bool {
-        place + 1 == self.positions.len() && self.ending.is_some()
-    }
-
-    /// Returns the score of a position for its side to move. The final position of a finished game
-    /// also has a score.
-    fn evaluation(&self, place: usize) -> Option<Evaluation> {
-        if self.is_end(place) {
-            return Some(match self.ending {
-                Some(Ending::Checkmate) => Evaluation::Mate(0),
-                _ => Evaluation::Centipawns(0),
-            });
-        }
-        let searched = self.analysis.searched[place].as_ref();
-        searched.map(|searched| searched.evaluation)
-    }
-
-    /// Returns White's winning chances in a position.
-    fn win(&self, place: usize) -> Option<f64> {
-        let chances = self.evaluation(place)?.chances();
-        Some(percent(self.side(place).fold_wb(chances, -chances)))
-    }
-
-    /// Returns the evaluation after a move, for the player who made it.
-    fn after(&self, ply: usize) -> Option<Evaluation> {
-        match self.evaluation(ply + 1)? {
-            // The player has mated.
-            Evaluation::Mate(0) => Some(Evaluation::Mate(1)),
-            evaluation => Some(evaluation.reversed()),
-        }
-    }
-
-    fn before(&self, ply: usize) -> Game {
-        self.source.before(ply)
-    }
-
-    fn line(&self, place: usize) -> Vec<Move> {
-        let searched = self.analysis.searched[place].as_ref();
-        searched.map_or_else(Vec::new, |it| it.moves(&self.before(place)))
-    }
-
-    fn ply(&self, ply: usize, rating: u16) -> PlyReport {
-        let (position, mv) = (self.positions[ply], self.moves[ply]);
-        let after = self.after(ply);
-        let best = self.line(ply);
-        let is_best = best.first() == Some(&mv);
-        let known = self
-            .evaluation(ply)
-            .filter(|_| !self.is_end(ply))
-            .zip(after);
-        let judged = known.map(|(before, after)| Judged::of(before, after, is_best));
-        let shares = self.analysis.people[ply];
-        let second = self.analysis.searched[ply]
-            .as_ref()
-            .and_then(|it| it.second);
-        let is_only = || {
-            let before = self.evaluation(ply).filter(|_| is_best);
-            let share = shares.map(|shares| people::at(&shares.played, rating));
-            let all = before.zip(second).zip(share);
-            all.is_some_and(|((best, second), share)| is_only_move(best, second, share))
+impl Judge {
+    /// Starts an engine, which will search each position with this many nodes in up to `processes`
+    /// processes.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the engine does not start or does not speak UCI.
+    pub fn start(program: &Path, nodes: u64, processes: usize) -> Result<Judge, EngineError> {
+        let command = EngineCommand {
+            program: PathBuf::from(program),
+            options: Vec::new(),
         };
-        let bad = judged.as_ref().and_then(|judged| judged.mark);
-        let mark = bad.or_else(|| is_only().then_some(Mark::Good));
-        let is_bad = mark.is_some_and(Mark::is_bad);
-        let reply = match is_bad {
-            true => self.line(ply + 1),
-            false => Vec::new(),
-        };
-        let reasons = match is_bad {
-            true => self.reasons(ply, &best, &reply),
-            false => Reasons::default(),
-        };
-        let words = shares.map_or_else(Vec::new, |shares| {
-            let mut words = vec![people::in_words(&shares.played, rating, "this")];
-            if let (true, Some(curve), Some(&best)) = (is_bad, &shares.best, best.first()) {
-                words.push(people::in_words(curve, rating, &san(position, best)));
-            }
-            words
-        });
-        let white = |evaluation: Evaluation| match evaluation {
-            Evaluation::Mate(0) => evaluation,
-            _ => self.side(ply).fold_wb(evaluation, evaluation.reversed()),
-        };
-        PlyReport {
-            ply: ply + 1,
-            number: number(position),
-            side: self.side(ply).into(),
-            mv: move_report(&self.source.game, position, mv),
-            fen: fen(self.positions[ply + 1]),
-            phase: self.phases[ply],
-            clock: self.source.clocks.get(ply).copied().flatten(),
-            win: self.win(ply + 1),
-            evaluation: after.filter(|_| !self.is_end(ply + 1)).map(white),
-            loss: judged.as_ref().map(|judged| judged.loss),
-            accuracy: judged.as_ref().map(|judged| judged.accuracy),
-            mark,
-            mate: judged.as_ref().and_then(|judged| judged.mate),
-            best: self.line_report(ply, &best).filter(|_| !is_best),
-            reply: self.line_report(ply + 1, &reply),
-            second,
-            shares,
-            words,
-            reasons,
-        }
-    }
-
-    fn reasons(&self, ply: usize, best: &[Move], reply: &[Move]) -> Reasons {
-        let mates = |place: usize| {
-            let evaluation = self.evaluation(place);
-            matches!(evaluation, Some(Evaluation::Mate(1..)))
-        };
-        let centipawns = |place: usize| match self.evaluation(place) {
-            Some(Evaluation::Centipawns(centipawns)) => Some(centipawns),
-            _ => None,
-        };
-        let shown = |line: &'_ [Move], place: usize| match mates(place) {
-            true => line.len(),
-            false => line.len().min(SHOWN),
-        };
-        let (best, reply) = (&best[..shown(best, ply)], &reply[..shown(reply, ply + 1)]);
-        let moment = Moment {
-            before: self.positions[ply],
-            last: ply.checked_sub(1).map(|last| self.moves[last]),
-            played: self.moves[ply],
-            best: Variation {
-                moves: best,
-                mates: mates(ply),
-                centipawns: centipawns(ply),
-            },
-            reply: Variation {
-                moves: reply,
-                mates: mates(ply + 1),
-                centipawns: centipawns(ply + 1),
-            },
-        };
-        moment.reasons()
-    }
-
-    fn line_report(&self, place: usize, line: &[Move]) -> Option<LineReport> {
-        let evaluation = self.evaluation(place).filter(|_| !line.is_empty())?;
-        let side = self.side(place);
-        let shown = match evaluation {
-            Evaluation::Mate(_) => line.len(),
-            Evaluation::Centipawns(_) => SHOWN,
-        };
-        let mut position = self.positions[place].clone();
-        let moves = line.iter().take(shown).map(|&mv| {
-            let (number, mv_report) = (
-                number(&position),
-                move_report(&self.source.game, &position, mv),
-            );
-            position.play_unchecked(mv);
-            LineMove {
-                number,
-                mv: mv_report,
-                board: position.board().board_fen().to_string(),
-            }
-        });
-        Some(LineReport {
-            moves: moves.collect(),
-            evaluation: side.fold_wb(evaluation, evaluation.reversed()),
+        let engine = prepared(&command)?;
+        Ok(Judge {
+            name: engine.name().to_owned(),
+            command,
+            nodes: nodes.max(1),
+            processes: processes.max(1),
+            patience: PATIENCE,
+            idle: Mutex::new(vec![engine]),
         })
     }
 
-    fn side_report(
+    /// Returns the name that the engine gives itself, such as `Stockfish 15.1`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of nodes for each position.
+    #[must_use]
+    pub fn nodes(&self) -> u64 {
+        self.nodes
+    }
+
+    /// Scores the positions of a game; the result has an entry for each. Positions without a legal
+    /// move have none, and neither have those that `control` stopped. `hear` is called after each
+    /// search; a position that is searched again is heard again.
+    ///
+    /// # Errors
+    /// The [`EngineError`] of the first process that failed.
+    pub fn analyse(
         &self,
-        side: Color,
-        plies: &[PlyReport],
-        (likelihood, moves): &(LogLikelihood, usize),
-    ) -> SideReport {
-        let own: Vec<&PlyReport> = plies.iter().filter(|ply| ply.side == side.into()).collect();
-        let weights = self.weights();
-        let accuracies = |phase: Option<Phase>| {
-            let own = own
-                .iter()
-                .filter(|ply| phase.is_none_or(|phase| ply.phase == phase));
-            let pairs = own.filter_map(|ply| Some((ply.accuracy?, weights[ply.ply - 1])));
-            mean_accuracy(&pairs.collect::<Vec<_>>())
+        game: &Game,
+        control: &Control,
+        hear: &(dyn Fn(Found<'_>) + Sync),
+    ) -> Result<Vec<Option<Searched>>, EngineError> {
+        let open = game.plies().iter().enumerate();
+        let open = open.filter(|(_, ply)| !ply.position.legal_moves().is_empty());
+        let open: Vec<usize> = open.map(|(place, _)| place).collect();
+        let found = Mutex::new(vec![None; game.plies().len()]);
+        let task = Task {
+            judge: self,
+            game,
+            control,
+            hear,
+            found: &found,
         };
-        let count = |mark: Mark| own.iter().filter(|ply| ply.mark == Some(mark)).count();
-        let mates = |event: MateEvent| own.iter().filter(|ply| ply.mate == Some(event)).count();
-        SideReport {
-            name: self.source.player(side).map(str::to_owned),
-            rating: self.source.rating(side),
-            moves: own.iter().filter(|ply| ply.loss.is_some()).count(),
-            accuracy: accuracies(None),
-            by_phase: Phase::ALL.map(|phase| accuracies(Some(phase))),
-            blunders: count(Mark::Blunder),
-            mistakes: count(Mark::Mistake),
-            inaccuracies: count(Mark::Inaccuracy),
-            good: count(Mark::Good),
-            missed_mates: mates(MateEvent::Missed),
-            allowed_mates: mates(MateEvent::Allowed),
-            estimate: estimate(likelihood, *moves),
-            log_likelihood: (*moves > 0).then_some(*likelihood),
-        }
+        let all = open.chunks(STRETCH).map(<[usize]>::to_vec).collect();
+        task.run(all, self.nodes, 1)?;
+        let doubtful = doubtful(game, &found.lock());
+        task.run(doubtful, self.nodes.saturating_mul(DOUBTFUL), 1)?;
+        task.lengthen(self.nodes)?;
+        let chosen = chosen(game, &found.lock());
+        task.run(chosen, (self.nodes / SECOND).max(1), 2)?;
+        Ok(found.into_inner())
     }
 
-    /// Returns the weight of each move, which depends on how the score swings around it; if some
-    /// positions are unknown, all weights are equal.
-    fn weights(&self) -> Vec<f64> {
-        let percentages: Option<Vec<f64>> =
-            (0..self.positions.len()).map(|it| self.win(it)).collect();
-        match percentages {
-            Some(percentages) => weights(&percentages),
-            None => vec![1.0; self.moves.len()],
-        }
+    /// Scores the current position of a game, which must have a legal move, with this many nodes.
+    ///
+    /// # Errors
+    /// [`EngineError`] if the engine fails.
+    pub fn position(&self, game: &Game, nodes: u64) -> Result<Searched, EngineError> {
+        let mut engine = self.take()?;
+        engine.new_game()?;
+        let searched = self.search(&mut engine, game, nodes)?;
+        self.idle.lock().push(engine);
+        Ok(searched)
     }
 
-    fn game_report(&self) -> GameReport {
-        let opening = named_opening(&self.source.game);
-        let mut warnings: Vec<String> = cut_off(self.source).into_iter().collect();
-        let is_open = |&place: &usize| self.evaluation(place).is_none();
-        let open = (0..self.positions.len()).filter(is_open).count();
-        if open > 0 {
-            warnings.push(format!(
-                "The review was stopped: {open} of {} positions were not searched.",
-                self.positions.len()
-            ));
-        }
-        let ending = self.ending.map(|ending| match ending {
-            Ending::Checkmate => "checkmate",
-            Ending::Stalemate => "stalemate",
-            Ending::InsufficientMaterial => "draw by insufficient material",
-            Ending::Repetition => "draw by repetition",
-            Ending::FiftyMoves => "draw by the fifty-move rule",
-        });
-        GameReport {
-            tags: self.source.tags.clone(),
-            result: self.source.result_text().to_owned(),
-            eco: opening.map(|(opening, _)| opening.eco.clone()),
-            opening: opening.map(|(opening, _)| opening.name.clone()),
-            book_plies: opening.map_or(0, |(_, plies)| plies),
-            warnings,
-            ending: ending.map(str::to_owned),
-            draws: draws(&self.source.game, self.ending.is_some(), |place| {
-                self.evaluation(place)
-            }),
-        }
+    fn search(
+        &self,
+        engine: &mut Engine,
+        game: &Game,
+        nodes: u64,
+    ) -> Result<Searched, EngineError> {
+        let lines = engine.judge(game, Limit::Nodes(nodes), self.patience)?;
+        Ok(searched(game, &lines))
+    }
+
+    fn take(&self) -> Result<Engine, EngineError> {
+        let idle = self.idle.lock().pop();
+        idle.map_or_else(|| prepared(&self.command), Ok)
     }
 }
 
-/// The quality of a move.
-struct Judged {
-    loss: f64,
-    accuracy: f64,
-    mark: Option<Mark>,
-    mate: Option<MateEvent>,
-}
-
-impl Judged {
-    /// Judges a move by the player's evaluations before and after it. The best move loses nothing;
-    /// if the score falls nevertheless, the search before the move saw less than the search after
-    /// it.
-    fn of(before: Evaluation, after: Evaluation, is_best: bool) -> Judged {
-        if is_best {
-            return Judged {
-                loss: 0.0,
-                accuracy: 100.0,
-                mark: None,
-                mate: None,
-            };
-        }
-        let [from, to] = [before, after].map(|it| percent(it.chances()));
-        Judged {
-            loss: (from - to).max(0.0),
-            accuracy: accuracy(from, to),
-            mark: bad_mark(before, after),
-            mate: mate_event(before, after),
+/// Starts a process that uses one thread and little memory.
+fn prepared(command: &EngineCommand) -> Result<Engine, EngineError> {
+    let mut engine = Engine::start(command)?;
+    for (option, value) in [("Threads", "1".to_owned()), ("Hash", HASH.to_string())] {
+        if engine.has_option(option) {
+            engine.set(option, &value)?;
         }
     }
+    Ok(engine)
 }
 
-/// Formats a move's number, as in `12.` or `12...`
-fn number(position: &Chess) -> String {
-    let dots = position.turn().fold_wb(".", "...");
-    format!("{}{dots}", position.fullmoves())
-}
-
-fn move_report(game: &Game, position: &Chess, mv: Move) -> MoveReport {
-    let from = mv.from().unwrap_or(mv.to());
-    let to = match mv.castling_side() {
-        Some(side) => side.king_to(position.turn()),
-        None => mv.to(),
+/// Returns the results for a position, given at least one line of an engine.
+fn searched(game: &Game, lines: &[Line]) -> Searched {
+    let evaluation = Evaluation::from(lines[0].score);
+    let kept = match evaluation {
+        Evaluation::Mate(_) => lines[0].moves.len(),
+        Evaluation::Centipawns(_) => LINE,
     };
-    MoveReport {
-        san: san(position, mv),
-        uci: game.format_move(mv),
-        from: from.to_string(),
-        to: to.to_string(),
+    let moves = lines[0].moves.iter().take(kept);
+    Searched {
+        line: moves.map(|&mv| game.format_move(mv)).collect(),
+        evaluation,
+        second: lines.get(1).map(|line| line.score.into()),
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// The positions of a game under judgement.
+struct Task<'a> {
+    judge: &'a Judge,
+    game: &'a Game,
+    control: &'a Control,
+    hear: &'a (dyn Fn(Found<'_>) + Sync),
+    found: &'a Mutex<Vec<Option<Searched>>>,
+}
+
+impl Task<'_> {
+    /// Searches stretches of positions, with this many nodes and lines for each.
+    fn run(&self, stretches: Vec<Vec<usize>>, nodes: u64, lines: u8) -> Result<(), EngineError> {
+        let workers = self.judge.processes.min(stretches.len());
+        let queue = Mutex::new(stretches.into_iter());
+        let has_failed = AtomicBool::new(false);
+        let work = || {
+            let mut engine = self.judge.take()?;
+            if lines > 1 && !engine.has_option("MultiPV") {
+                return Ok(());
+            }
+            if engine.has_option("MultiPV") {
+                engine.set("MultiPV", &lines.to_string())?;
+            }
+            loop {
+                let next = queue.lock().next();
+                let Some(stretch) = next else { break };
+                engine.new_game()?;
+                for &place in stretch.iter().rev() {
+                    if self.control.stopped() || has_failed.load(Relaxed) {
+                        return Ok(());
+                    }
+                    let mut before = self.game.clone();
+                    before.truncate(place + 1);
+                    let searched = self.judge.search(&mut engine, &before, nodes)?;
+                    self.keep(place, searched, lines);
+                }
+            }
+            if lines > 1 {
+                engine.set("MultiPV", "1")?;
+            }
+            self.judge.idle.lock().push(engine);
+            Ok(())
+        };
+        let work = || work().inspect_err(|_: &EngineError| has_failed.store(true, Relaxed));
+        side_by_side((0..workers).map(|_| work)).map(|_: Vec<()>| ())
+    }
+
+    /// Keeps a result. A search with several lines, which has fewer nodes, only adds the score of
+    /// the second move.
+    fn keep(&self, place: usize, searched: Searched, lines: u8) {
+        let mut found = self.found.lock();
+        if let (2.., Some(known)) = (lines, &mut found[place]) {
+            let is_same = known.line.first() == searched.line.first();
+            known.second = searched.second.filter(|_| is_same);
+            return;
+        }
+        (self.hear)(Found {
+            place,
+            searched: &searched,
+            nodes: 0,
+        });
+        found[place] = Some(searched);
+    }
+}
+
+/// Returns the score of a position for its side to move, if it is known or the game is over.
+fn score(game: &Game, found: &[Option<Searched>], place: usize) -> Option<Evaluation> {
+    let position = &game.plies()[place].position;
+    match &found[place] {
+        Some(searched) => Some(searched.evaluation),
+        None if position.is_checkmate() => Some(Evaluation::Mate(0)),
+        None => position.is_game_over().then_some(Evaluation::Centipawns(0)),
+    }
+}
+
+/// Returns the winning chances that a move of a game loses, in −1…1, if they are known.
+fn loss(game: &Game, found: &[Option<Searched>], ply: usize) -> Option<f64> {
+    let has_move = ply + 1 < found.len();
+    let [before, after] = [ply, ply + usize::from(has_move)].map(|it| score(game, found, it));
+    let loss = before?.chances() + after?.chances();
+    has_move.then_some(loss)
+}
+
+/// Returns whether the mark of a move is in doubt, because it is near a threshold, or because a
+/// mate that one search has found may be there for the other as well.
+fn is_in_doubt(game: &Game, found: &[Option<Searched>], ply: usize) -> bool {
+    let Some(loss) = loss(game, found, ply) else {
+        return false;
+    };
+    let [before, after] = [ply, ply + 1].map(|it| score(game, found, it));
+    let is_mate_lost = match (before, after) {
+        (Some(Evaluation::Mate(1..)), Some(after)) => !matches!(after, Evaluation::Mate(..=0)),
+        (Some(before), Some(Evaluation::Mate(1..))) => !matches!(before, Evaluation::Mate(..=0)),
+        _ => false,
+    };
+    IN_DOUBT.contains(&loss) || is_mate_lost
+}
+
+/// Returns the stretches of positions before and after moves whose mark is in doubt.
+fn doubtful(game: &Game, found: &[Option<Searched>]) -> Vec<Vec<usize>> {
+    let is_doubtful = |ply: usize| is_in_doubt(game, found, ply);
+    let places = (0..found.len()).filter(|&place| {
+        let is_after = place.checked_sub(1).is_some_and(is_doubtful);
+        found[place].is_some() && (is_after || is_doubtful(place))
+    });
+    let places: Vec<usize> = places.collect();
+    let runs = places.chunk_by(|a, b| a + 1 == *b);
+    runs.flat_map(|run| run.chunks(STRETCH))
+        .map(<[usize]>::to_vec)
+        .collect()
+}
+
+/// Returns the positions, each a stretch of its own, in which the score of the second move matters:
+/// those in which the best move was played, because it may be the only good one, and those in which
+/// a bad one was, because the best move may be a puzzle's only solution.
+fn chosen(game: &Game, found: &[Option<Searched>]) -> Vec<Vec<usize>> {
+    let matters = |place: &usize| {
+        let Some(searched) = &found[*place] else {
+            return false;
+        };
+        let ply = &game.plies()[*place];
+        let played = game.plies().get(place + 1).and_then(|after| after.played);
+        let best = searched.line.first();
+        let is_best = played.map(|mv| game.format_move(mv)).as_ref() == best;
+        let is_bad = loss(game, found, *place) >= Some(MISTAKE);
+        let is_lost = searched.evaluation.chances() < LOST;
+        (is_best || is_bad) && !is_lost && ply.position.legal_moves().len() > 1
+    };
+    let places = (0..found.len()).filter(matters);
+    places.map(|place| vec![place]).collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn game(moves: &[&str]) -> Game {
+        let mut game = Game::default();
+        moves
+            .iter()
+            .for_each(|mv| game.play(game.parse_move(mv).unwrap()));
+        game
+    }
+
+    fn scored(centipawns: i32, best: &str) -> Option<Searched> {
+        Some(Searched {
+            line: vec![best.to_owned()],
+            evaluation: Evaluation::Centipawns(centipawns),
+            second: None,
+        })
+    }
+
+    #[test]
+    fn positions_around_doubtful_moves_are_searched_again() {
+        let game = game(&["e2e4", "e7e5", "f1c4", "g8f6", "c4f7", "e8f7"]);
+        let found = [
+            scored(30, "e2e4"),
+            scored(-30, "e7e5"),
+            scored(30, "g1f3"),
+            // 2. Bc4 loses nothing.
+            scored(-25, "g8f6"),
+            scored(25, "d2d3"),
+            // 3. Bxf7 loses so much that there is no doubt.
+            scored(300, "e8f7"),
+            scored(-300, "d2d4"),
+        ];
+        assert_eq!(doubtful(&game, &found), Vec::<Vec<usize>>::new());
+        let mut close = found.clone();
+        close[4] = scored(-120, "d2d3");
+        // 3. Bxf7 loses less now.
+        assert_eq!(doubtful(&game, &close), [[4, 5]]);
+        // The search before 3... Kxf7 has missed a mate, or that after it sees one too many.
+        let mut mated = found.clone();
+        let mate = |mated: &mut [Option<Searched>], place: usize, moves| {
+            let searched = mated[place].as_mut().unwrap();
+            searched.evaluation = Evaluation::Mate(moves);
+        };
+        mate(&mut mated, 6, 3);
+        assert_eq!(doubtful(&game, &mated), [[5, 6]]);
+        mate(&mut mated, 5, -4);
+        assert_eq!(doubtful(&game, &mated), Vec::<Vec<usize>>::new());
+        mate(&mut mated, 4, 2);
+        mate(&mut mated, 5, 4);
+        assert_eq!(doubtful(&game, &mated), [[3, 4, 5, 6]]);
+        // The best move was played, or the move was bad.
+        assert_eq!(chosen(&game, &found), [[0], [1], [3], [4], [5]]);
+    }
+
+    #[test]
+    fn a_silent_judge_is_given_up() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let program = root.join("tests/python/silent_engine.sh");
+        let mut judge = Judge::start(&program, 10, 3).unwrap();
+        assert_eq!(judge.name(), "Silent");
+        judge.patience = Duration::from_millis(50);
+        let game = game(&["e2e4"]);
+        let error = judge.analyse(&game, &Control::default(), &|_| {});
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("gave no answer within 0.05 s"), "{error}");
+        assert!(judge.position(&game, 5).is_err());
+        // A stopped review does not wait.
+        let control = Control::default();
+        control.stop();
+        assert_eq!(
+            judge.analyse(&game, &control, &|_| {}).unwrap(),
+            [None, None]
+        );
+    }
+}

@@ -8,6 +8,22 @@ const SAVED: f64 = 0.2;
 /// … and the maximum share of players who find it.
 const HARD_TO_FIND: f32 = 0.35;
 
+/// The rules of grading, which depend on how far the scores can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grading {
+    /// Lichess's rules, for the scores of a strong engine.
+    Judge,
+    /// Stricter rules for Tessera's own scores, whose errors are larger: a move has to lose more,
+    /// and has no mark if its side is clearly winning, or clearly losing, before and after it.
+    Own,
+}
+
+/// Losses of winning chances, on a scale of −1…1, from which Tessera's own scores make a move an
+/// inaccuracy, a mistake and a blunder.
+const OWN_LOSSES: [f64; 3] = [0.2, 0.3, 0.4];
+/// Winning chances, on the same scale, from which Tessera's own scores call a side clearly winning.
+const OWN_DECIDED: f64 = 0.5;
+
 /// The mark of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
@@ -78,7 +94,14 @@ pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
 /// Returns the mark of a move that was not the best, given the player's evaluations before and
 /// after it.
 #[must_use]
-pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
+pub fn bad_mark(before: Evaluation, after: Evaluation, grading: Grading) -> Option<Mark> {
+    let [from, to] = [before, after].map(Evaluation::chances);
+    let is_decided = from.min(to) >= OWN_DECIDED || from.max(to) <= -OWN_DECIDED;
+    let losses = match grading {
+        Grading::Judge => [0.1, 0.2, 0.3],
+        Grading::Own if is_decided => return None,
+        Grading::Own => OWN_LOSSES,
+    };
     // The evaluation without the mate determines how bad it is to miss the mate.
     let by_centipawns = |centipawns: i32| match centipawns {
         1000.. => Mark::Inaccuracy,
@@ -90,10 +113,10 @@ pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
         (Evaluation::Mate(1..), Evaluation::Mate(..=0)) => Some(Mark::Blunder),
         (Evaluation::Centipawns(before), Evaluation::Mate(..=0)) => Some(by_centipawns(-before)),
         (Evaluation::Centipawns(_), Evaluation::Centipawns(_)) => {
-            match before.chances() - after.chances() {
-                0.3.. => Some(Mark::Blunder),
-                0.2.. => Some(Mark::Mistake),
-                0.1.. => Some(Mark::Inaccuracy),
+            match losses.map(|least| from - to >= least) {
+                [_, _, true] => Some(Mark::Blunder),
+                [_, true, _] => Some(Mark::Mistake),
+                [true, ..] => Some(Mark::Inaccuracy),
                 _ => None,
             }
         }
@@ -112,6 +135,29 @@ pub fn is_only_move(best: Evaluation, second: Evaluation, share: f32) -> bool {
 mod tests {
     use super::*;
     use Evaluation::{Centipawns, Mate};
+
+    #[test]
+    fn own_scores_need_larger_losses_and_an_undecided_game() {
+        let mark = |before, after| bad_mark(before, after, Grading::Own);
+        let chances = |chances: f64| {
+            let centipawns = (2.0 / (1.0 + chances) - 1.0).ln() / -0.003_682_08;
+            Centipawns(centipawns.round() as i32)
+        };
+        for (place, expected) in [Mark::Inaccuracy, Mark::Mistake, Mark::Blunder]
+            .into_iter()
+            .enumerate()
+        {
+            let least = OWN_LOSSES[place];
+            assert_eq!(mark(chances(least + 0.01), Centipawns(0)), Some(expected));
+            assert!(mark(chances(least - 0.01), Centipawns(0)) < Some(expected));
+        }
+        let [high, higher] = [0.01, 0.45].map(|above| chances(OWN_DECIDED + above));
+        assert_eq!(mark(higher, high), None);
+        assert_eq!(mark(high.reversed(), higher.reversed()), None);
+        assert_eq!(mark(Mate(3), high), None);
+        assert!(mark(high, high.reversed()).is_some());
+        assert_eq!(mark(Centipawns(0), Mate(-2)), Some(Mark::Blunder));
+    }
 
     #[test]
     fn marks_are_those_of_lichess() {
@@ -135,7 +181,11 @@ mod tests {
             (Centipawns(0), Mate(-4), Some(Mark::Blunder)),
             (Centipawns(0), Mate(0), Some(Mark::Blunder)),
         ] {
-            assert_eq!(bad_mark(before, after), expected, "{before:?} {after:?}");
+            assert_eq!(
+                bad_mark(before, after, Grading::Judge),
+                expected,
+                "{before:?} {after:?}"
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! The moves of people by rating, as predicted by a network of human play.
 
-use crate::backend::{Backend, BackendError, evaluate_games};
+use crate::backend::{Backend, BackendError, evaluate_people};
 use crate::chess::{Game, Ratings};
 use serde::{Deserialize, Serialize};
 use shakmaty::Move;
@@ -42,7 +42,7 @@ pub fn shares(
         game
     };
     let games = RATINGS.map(at);
-    let evaluated = evaluate_games(backend, &games)?;
+    let evaluated = evaluate_people(backend, &games)?;
     let policies: Vec<Vec<(Move, f32)>> =
         evaluated.iter().map(|it| it.priors().collect()).collect();
     let share = |policy: &[(Move, f32)], mv: Move| {

@@ -13,12 +13,17 @@ use shakmaty::Color;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Report {
-    /// The network that searched.
-    pub network: String,
+    /// The judge, which is the external engine whose scores are used, by its own name.
+    pub judge: Option<String>,
+    /// The network of Tessera's own search, if there is no judge.
+    pub network: Option<String>,
     /// The network that predicts human moves.
     pub people: Option<String>,
-    /// Nodes searched per position.
+    /// Nodes searched per position, by the judge or the network. A judge that this program runs
+    /// searches positions around doubtful moves with more.
     pub nodes: u64,
+    /// A sentence on how often the marks are right, if no judge gave the scores.
+    pub reliability: Option<String>,
     /// The game.
     pub game: GameReport,
     /// White's part of the report.
@@ -43,6 +48,26 @@ impl Report {
         side.fold_wb(&self.white, &self.black)
     }
 
+    /// Says how far a bad move lowered its player's winning chances, if they are known.
+    #[must_use]
+    pub fn fall(&self, ply: &PlyReport) -> Option<String> {
+        let before = match ply.ply {
+            1 => self.start.win,
+            place => self.plies[place - 2].win,
+        };
+        let own = |win: f64| match ply.side {
+            Side::White => win.round(),
+            Side::Black => (100.0 - win).round(),
+        };
+        let (before, after) = (own(before?), own(ply.win?));
+        let whose = match ply.side {
+            Side::White => "White's",
+            Side::Black => "Black's",
+        };
+        let is_bad = ply.mark.is_some_and(Mark::is_bad) && after < before;
+        is_bad.then(|| format!("{whose} winning chances fell from {before} % to {after} %."))
+    }
+
     /// Returns the report without the data that only its page shows: lines, shares and words.
     #[must_use]
     pub fn without_lines(mut self) -> Report {
@@ -51,6 +76,15 @@ impl Report {
             ply.words.clear();
         }
         self
+    }
+
+    /// Returns a sentence that names the origin of the scores.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let by = self.judge.as_ref().or(self.network.as_ref());
+        let by = by.map_or("unknown", String::as_str);
+        let nodes = self.nodes;
+        format!("Scores by {by}, {nodes} nodes a position.")
     }
 
     /// Returns whether the review is for this side, or for both.

@@ -18,6 +18,8 @@ const OPENINGS: usize = 12;
 pub struct Summary {
     /// The player, if the games are one player's.
     pub player: Option<String>,
+    /// The origin of the games' scores, and how reliable marks without a judge are.
+    pub scores: Vec<String>,
     /// The games, in the order in which they were reviewed.
     pub games: Vec<GameRow>,
     /// Games that could not be read, or not to their end, with the reason.
@@ -100,6 +102,7 @@ impl Summary {
             counted(self.games.len(), "game"),
             counted(total.moves, "move")
         )];
+        lines.extend(self.scores.clone());
         if let Some(accuracy) = total.accuracy {
             lines.push(format!("accuracy {accuracy:.0} %"));
         }
@@ -160,6 +163,7 @@ pub fn summary(
     let moves = moves.sum();
     Summary {
         player,
+        scores: origins(reports),
         games: reports
             .iter()
             .map(|(page, report)| row(page, report))
@@ -183,6 +187,20 @@ pub fn summary(
         openings: openings(reports),
         topics: topics(reports),
     }
+}
+
+/// Returns the sentences on the origin of the scores, each once.
+fn origins(reports: &[(Option<String>, Report)]) -> Vec<String> {
+    let mut origins = Vec::new();
+    for (_, report) in reports {
+        let sentences = std::iter::once(report.origin()).chain(report.reliability.clone());
+        for sentence in sentences {
+            if !origins.contains(&sentence) {
+                origins.push(sentence);
+            }
+        }
+    }
+    origins
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -295,7 +313,8 @@ fn name(topic: Topic) -> Option<&'static str> {
         Topic::Castling => Some("castling"),
         Topic::Structure => Some("doubled pawns"),
         Topic::Exchange => Some("exchange"),
-        Topic::Material => None,
+        Topic::Positional => Some("positional loss"),
+        Topic::Material | Topic::Kept => None,
     }
 }
 
@@ -314,6 +333,14 @@ mod tests {
         let all = summary(None, &both, vec!["game 3: no".to_owned()]);
         assert_eq!(all.total.marks, [2, 0, 2]);
         assert_eq!(all.total.moves, 8);
+        assert_eq!(
+            all.scores,
+            ["Scores by Stockfish 15.1, 50 nodes a position."]
+        );
+        assert!(
+            all.text()
+                .starts_with("2 games, 8 moves\nScores by Stockfish 15.1")
+        );
         assert!(all.total.estimate.is_none());
         assert_eq!(all.games[1].page.as_deref(), Some("2.html"));
         assert_eq!(all.games[0].accuracy.len(), 2);

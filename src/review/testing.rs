@@ -3,16 +3,15 @@
 use super::analysis::Searched;
 use super::cache::Analysis;
 use super::curve::Evaluation;
-use super::judge::{Setting, report};
 use super::people::Shares;
 use super::report::Report;
+use super::reporter::{Setting, report};
 use super::source::Source;
 
 fn searched(line: &str, evaluation: Evaluation) -> Option<Searched> {
     Some(Searched {
         line: line.split_whitespace().map(str::to_owned).collect(),
         evaluation,
-        wdl: [0.3, 0.4, 0.3],
         second: Some(Evaluation::Centipawns(-500)),
     })
 }
@@ -42,15 +41,19 @@ pub(super) fn analysed() -> (Source, Analysis) {
     (source, analysis)
 }
 
-/// Returns the report on the fool's mate.
-pub(super) fn fools_mate() -> (Source, Report) {
-    let (source, analysis) = analysed();
-    let setting = Setting {
-        network: "random".to_owned(),
+/// The settings of a review by a judge.
+pub(super) fn setting() -> Setting {
+    Setting {
+        judge: Some("Stockfish 15.1".to_owned()),
         people: Some("uniform".to_owned()),
         nodes: 50,
         ..Setting::default()
-    };
-    let report = report(&source, &analysis, &setting);
+    }
+}
+
+/// Returns the report on the fool's mate.
+pub(super) fn fools_mate() -> (Source, Report) {
+    let (source, analysis) = analysed();
+    let report = report(&source, &analysis, &setting());
     (source, report)
 }

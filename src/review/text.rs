@@ -24,8 +24,9 @@ pub fn text(report: &Report) -> String {
     if let (Some(eco), Some(opening)) = (&report.game.eco, &report.game.opening) {
         let _ = writeln!(text, "{eco} {opening}");
     }
-    for warning in &report.game.warnings {
-        let _ = writeln!(text, "{warning}");
+    let _ = writeln!(text, "{}", report.origin());
+    for remark in report.reliability.iter().chain(&report.game.warnings) {
+        let _ = writeln!(text, "{remark}");
     }
     for (side, name) in [(Color::White, white), (Color::Black, black)] {
         if report.is_for(side.into()) {
@@ -34,7 +35,7 @@ pub fn text(report: &Report) -> String {
     }
     for ply in &report.plies {
         if report.is_for(ply.side) && ply.mark.is_some() {
-            move_text(&mut text, ply);
+            move_text(&mut text, report, ply);
         }
         for draw in report.game.draws.iter().filter(|draw| draw.ply == ply.ply) {
             let _ = writeln!(text, "{} {}: {}", ply.number, ply.mv.san, draw.text);
@@ -64,7 +65,7 @@ fn side_text(side: &SideReport) -> String {
     parts.join(", ")
 }
 
-fn move_text(text: &mut String, ply: &PlyReport) {
+fn move_text(text: &mut String, report: &Report, ply: &PlyReport) {
     let mark = ply.mark.map_or("", Mark::symbol);
     let _ = write!(text, "{} {}{mark}", ply.number, ply.mv.san);
     if let Some(evaluation) = ply.evaluation {
@@ -78,6 +79,9 @@ fn move_text(text: &mut String, ply: &PlyReport) {
         let _ = write!(text, "; best was {}", best.mv.san);
     }
     text.push('\n');
+    if let Some(fall) = report.fall(ply) {
+        let _ = writeln!(text, "    {fall}");
+    }
     let facts = ply.reasons.played.iter().chain(&ply.reasons.best);
     for line in facts.map(|fact| &fact.text).chain(&ply.words) {
         let _ = writeln!(text, "    {line}");
@@ -95,8 +99,9 @@ mod tests {
         let text = text(&report);
         for part in [
             "Anna – Black (1440), 0-1\n",
+            "Scores by Stockfish 15.1, 50 nodes a position.\n",
             "1 blunder, 0 mistakes, 1 inaccuracy",
-            "2. g4?? (#-1); best was e4\n    Qh4# is mate.\n",
+            "2. g4?? (#-1); best was e4\n    White's winning chances fell from 43 % to 2 %.\n    Qh4# is mate.\n",
             "2... Qh4#!\n",
         ] {
             assert!(text.contains(part), "{part} in {text}");

@@ -24,6 +24,9 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Number of values from which a list is only counted.
+const MOST: usize = 16;
+
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let described = match &self.file {
@@ -77,6 +80,9 @@ fn list(
             Value::Array(values) if values.iter().all(|value| value["name"].is_string()) => {
                 let names: Vec<String> = values.iter().map(|value| plain(&value["name"])).collect();
                 writeln!(text, "{name}: {}", names.join(", "))?;
+            }
+            Value::Array(values) if values.len() > MOST => {
+                writeln!(text, "{name}: {} values", values.len())?;
             }
             Value::Array(values) => {
                 let values: Vec<String> = values.iter().map(plain).collect();

@@ -2,6 +2,7 @@
 
 use crate::cli::output::{print, print_json};
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Instant;
 use tessera::backend::{BackendKind, Batch, Evaluations};
 use tessera::chess::Game;
@@ -11,6 +12,7 @@ use tessera::network::backends::doctor::{
     Evaluation, Finding, cuda, gpus, human, libtorch, network, processor,
 };
 use tessera::network::backends::{describe, describe_human, load};
+use tessera::review::{Judge, USUAL_JUDGE};
 use tessera::torch::{CudaStatus, LIBTORCH_VERSION, environment};
 
 /// Check the installation (libtorch, processor, CUDA, network) and explain how to fix problems
@@ -36,6 +38,7 @@ impl Arguments {
             cuda(&environment.cuda, gpus.as_deref()),
             network(self.network.net.as_deref(), &card, &evaluation),
             human(&describe_human()),
+            judge(),
         ];
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
         if self.json {
@@ -80,6 +83,29 @@ impl Arguments {
             format: backend.properties().format.clone(),
             milliseconds,
         })
+    }
+}
+
+/// Names the engine that scores reviews. Reviews work without one, so a missing engine is not a
+/// fault.
+fn judge() -> Finding {
+    let found = match Judge::start(Path::new(USUAL_JUDGE), 1, 1) {
+        Ok(judge) => format!("{} scores reviews", judge.name()),
+        Err(error) => {
+            let error = one_line(&error);
+            format!(
+                "none ({error}), so reviews use Tessera's own scores, which are less reliable; \
+                 install Stockfish with `apt install stockfish` (Debian, Ubuntu), `dnf install \
+                 stockfish` (Fedora), `pacman -S stockfish` (Arch), `brew install stockfish` \
+                 (macOS), or from https://stockfishchess.org/download (Windows) in a folder of PATH"
+            )
+        }
+    };
+    Finding {
+        subject: "judge",
+        ok: true,
+        found,
+        remedy: None,
     }
 }
 

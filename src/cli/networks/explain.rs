@@ -60,7 +60,7 @@ pub struct Arguments {
         "against", "elo", "mv", "layers", "nodes", "transcoder", "svg",
     ])]
     steps: Option<u8>,
-    /// Show a layer's active features, with a file that `train transcoder` writes
+    /// Show a layer's active features, with a file that `tessera-train transcoder` writes
     #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
     transcoder: Option<PathBuf>,
     /// The page to write, which browsers can show offline

@@ -15,6 +15,19 @@ pub(super) fn value(role: Role) -> i32 {
     }
 }
 
+/// Returns White's material minus Black's, in pawns.
+#[must_use]
+pub fn balance(position: &Chess) -> i32 {
+    let side = |color| -> i32 {
+        let material = position.board().material_side(color);
+        let pieces = Role::ALL.into_iter().filter(|&role| role != Role::King);
+        pieces
+            .map(|role| i32::from(*material.get(role)) * value(role))
+            .sum()
+    };
+    side(Color::White) - side(Color::Black)
+}
+
 /// Returns the same position with the other side to move, or `None` if the side to move is in check
 /// and cannot pass.
 pub(super) fn passed(position: &Chess) -> Option<Chess> {

@@ -3,9 +3,9 @@
 //! plays the best moves by material, so it does not hang pieces in the line that it did not lose in
 //! the game.
 
+use super::board::balance;
 use super::board::{after, value};
 use super::gain;
-use super::material::balance;
 use shakmaty::{Chess, Move, Position, Role};
 
 /// Number of plies with every defence, including the attacker's first move: first a shallow search,

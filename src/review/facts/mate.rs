@@ -5,8 +5,8 @@ use super::words::{san, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position};
 
-/// Returns the mate at the end of a line by the side that moves first in it; the mate must have
-/// been proven to be forced. Returns nothing if the line does not end in that side's mate.
+/// Returns the mate by the side that moves first in a line, which must have been proven to be
+/// forced. If the line does not show it, the number of moves is not told.
 #[must_use]
 pub fn forced_mate(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &first = line.first()?;
@@ -17,10 +17,13 @@ pub fn forced_mate(position: &Chess, line: &[Move]) -> Option<Fact> {
         }
         end = after(&end, mv);
     }
-    if !end.is_checkmate() || line.len().is_multiple_of(2) {
-        return None;
-    }
+    let is_shown = end.is_checkmate() && !line.len().is_multiple_of(2);
     let text = match line.len().div_ceil(2) {
+        _ if !is_shown => format!(
+            "{} can force mate, beginning with {}.",
+            side(position.turn()),
+            san(position, first)
+        ),
         1 => format!("{} is mate.", san(position, first)),
         moves => format!(
             "{} mates in {moves} moves, beginning with {}.",
@@ -53,14 +56,13 @@ mod tests {
                 "Qh4# is mate.",
             ),
             ("8/8/8/8/8/k7/7r/K7 b - - 0 1", "Rh1#", "Rh1# is mate."),
-            // No fact: the line does not end in mate; the other side mates; the line is empty.
-            ("6k1/8/8/8/8/R7/1R6/6K1 w - - 0 1", "Ra7 Kf8", ""),
-            ("6k1/8/8/8/8/R7/1R6/6K1 w - - 0 1", "Ra7", ""),
+            // The line is shorter than the mate.
             (
-                "rnbqkbnr/pppp1ppp/8/4p3/8/5P2/PPPPP1PP/RNBQKBNR w KQkq - 0 2",
-                "g4 Qh4#",
-                "",
+                "6k1/8/8/8/8/R7/1R6/6K1 w - - 0 1",
+                "Ra7 Kf8",
+                "White can force mate, beginning with Ra7.",
             ),
+            // No fact: the line is empty.
             ("6k1/8/8/8/8/R7/1R6/6K1 w - - 0 1", "", ""),
         ] {
             let position = position(fen);

@@ -1,7 +1,7 @@
 //! The material that a line wins or loses, counted at a quiet position of the line.
 
 use super::board::{after, value};
-use super::exchange::best_capture;
+use super::quiet::{is_quiet, is_settled, wins_nothing};
 use super::words::{list, name, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Color, Move, Position, Role};
@@ -15,61 +15,77 @@ const COUNTED: [Role; 5] = [
     Role::Pawn,
 ];
 
+/// Their worth in centipawns.
+const WORTH: [i32; 5] = [950, 500, 325, 325, 100];
+
 /// For each piece in [`COUNTED`], the number that a side has lost.
 type Losses = [i32; 5];
 
-/// The outcome of a line.
+/// The material at a quiet position of a line, compared with that before the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The number of moves of the line up to that outcome.
+    /// The number of moves of the line up to the quiet position.
+    pub quiet: usize,
+    /// Whether nothing of either side is left to be taken in the line's next moves, so that the
+    /// material can be counted.
+    pub is_settled: bool,
+    /// The number of moves that have to be told: up to the last one that changes the material, and
+    /// its answer if it could be taken back.
     pub plies: usize,
-    /// Whether a pawn was promoted on the way.
-    promotes: bool,
     lost: [Losses; 2],
 }
 
-/// Returns White's material minus Black's, in pawns.
+/// Returns the outcomes at all quiet positions of a line.
 #[must_use]
-pub fn balance(position: &Chess) -> i32 {
-    let side = |color| -> i32 {
-        let material = position.board().material_side(color);
-        let of = |role: Role| i32::from(*material.get(role)) * value(role);
-        COUNTED.into_iter().map(of).sum()
-    };
-    side(Color::White) - side(Color::Black)
-}
-
-/// Returns whether the side to move is not in check and has no capture that gains material.
-fn is_at_rest(position: &Chess) -> bool {
-    let captures = position.legal_moves().into_iter();
-    let mut captures = captures.filter(|mv| mv.is_capture() || mv.is_promotion());
-    !position.is_check()
-        && captures.all(|mv| !mv.is_promotion() && best_capture(position, mv.to()) == 0)
-}
-
-/// Returns the outcome of a line, which is the material at its last quiet position;
-/// [`Outcome::plies`] is the number of moves after which this material no longer changes. Returns
-/// `None` if no position is quiet.
-#[must_use]
-pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
-    let mut found: Option<Outcome> = None;
-    let (mut current, mut promotes) = (position.clone(), false);
-    for (plies, &mv) in (1..).zip(line) {
-        promotes |= mv.is_promotion();
+pub fn outcomes(position: &Chess, line: &[Move]) -> Vec<Outcome> {
+    let mut found = Vec::new();
+    let mut current = position.clone();
+    let (mut changed, mut plies) = (0, 0);
+    for (place, &mv) in (1..).zip(line) {
         current = after(&current, mv);
-        if is_at_rest(&current) {
+        if mv.is_capture() || mv.is_promotion() {
+            (changed, plies) = (place, place);
+        }
+        // A capture that could be taken back is told with its answer.
+        if place == changed && !wins_nothing(&current) {
+            plies = place + 1;
+        }
+        if is_quiet(&current) {
             let lost = [Color::White, Color::Black].map(|side| losses(position, &current, side));
-            let is_new = found.as_ref().is_none_or(|found| found.lost != lost);
-            if is_new {
-                found = Some(Outcome {
-                    plies,
-                    promotes,
-                    lost,
-                });
-            }
+            found.push(Outcome {
+                quiet: place,
+                plies: plies.min(place),
+                is_settled: is_settled(&current, &line[place..]),
+                lost,
+            });
         }
     }
     found
+}
+
+/// Returns the outcome of a line, which is the material at its last quiet position. Returns `None`
+/// if no position is quiet.
+#[must_use]
+pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
+    let mut all = outcomes(position, line);
+    all.retain(|it| it.is_settled);
+    let lost = all.last()?.lost;
+    let is_other = |outcome: &Outcome| outcome.lost != lost;
+    let first = all.iter().rposition(is_other).map_or(0, |it| it + 1);
+    all.into_iter().nth(first)
+}
+
+/// Returns White's material minus Black's in centipawns, on the scale of [`Outcome::worth`].
+#[must_use]
+pub fn material(position: &Chess) -> i32 {
+    let side = |color| -> i32 {
+        let material = position.board().material_side(color);
+        let pairs = COUNTED.iter().zip(WORTH);
+        pairs
+            .map(|(&role, worth)| i32::from(*material.get(role)) * worth)
+            .sum()
+    };
+    side(Color::White) - side(Color::Black)
 }
 
 fn losses(before: &Chess, after: &Chess, side: Color) -> Losses {
@@ -79,6 +95,17 @@ fn losses(before: &Chess, after: &Chess, side: Color) -> Losses {
 }
 
 impl Outcome {
+    /// Compares two positions; unknown moves lead from the first to the second.
+    #[must_use]
+    pub fn between(before: &Chess, after: &Chess) -> Outcome {
+        Outcome {
+            quiet: 0,
+            plies: 0,
+            is_settled: false,
+            lost: [Color::White, Color::Black].map(|side| losses(before, after, side)),
+        }
+    }
+
     /// Returns the material in pawns that `side` gains; negative if it loses material.
     #[must_use]
     pub fn gain(&self, side: Color) -> i32 {
@@ -90,53 +117,143 @@ impl Outcome {
         side.fold_wb(1, -1) * (worth(black) - worth(white))
     }
 
+    /// Returns the same in centipawns by a finer scale, on which two minor pieces are worth more than
+    /// a rook and a pawn.
+    #[must_use]
+    pub fn worth(&self, side: Color) -> i32 {
+        let worth = |losses: &Losses| -> i32 {
+            let pairs = WORTH.iter().zip(losses);
+            pairs.map(|(worth, lost)| worth * lost).sum()
+        };
+        let [white, black] = &self.lost;
+        side.fold_wb(1, -1) * (worth(black) - worth(white))
+    }
+
+    /// Names the pieces that `side` has lost, if it has won nothing and no pawn was promoted.
+    #[must_use]
+    pub fn only_lost(&self, side: Color) -> Option<Vec<String>> {
+        let [white, black] = &self.lost;
+        let ([own, other], new) = uneven(side.fold_wb([white, black], [black, white]));
+        (other.is_empty() && new == [None, None]).then_some(own)
+    }
+
+    /// Returns whether nothing has changed except by even exchanges.
+    #[must_use]
+    pub fn is_even(&self) -> bool {
+        let [white, black] = &self.lost;
+        let (lists, new) = uneven([white, black]);
+        lists.iter().all(Vec::is_empty) && new.iter().all(Option::is_none)
+    }
+
+    /// Returns whether another outcome has the same losses.
+    #[must_use]
+    pub fn has_lost_as(&self, other: &Outcome) -> bool {
+        self.lost == other.lost
+    }
+
+    /// Returns whether another outcome has the same material, except for even exchanges.
+    #[must_use]
+    pub fn is_like(&self, other: &Outcome) -> bool {
+        let lists = |it: &Outcome| {
+            let [white, black] = &it.lost;
+            uneven([white, black])
+        };
+        lists(self) == lists(other)
+    }
+
+    /// Returns whether `side` has lost such a piece, rather than exchanged it for another.
+    #[must_use]
+    pub fn loses(&self, side: Color, role: Role) -> bool {
+        let [white, black] = &self.lost;
+        let (own, other) = side.fold_wb((white, black), (black, white));
+        let net = |of: Role| {
+            let place = COUNTED.iter().position(|it| *it == of);
+            place.map_or(0, |it| own[it] - other[it])
+        };
+        match role {
+            Role::Bishop | Role::Knight => net(Role::Bishop) + net(Role::Knight) > 0,
+            role => net(role) > 0,
+        }
+    }
+
     /// Describes the material that `side` has lost or won after these moves.
     #[must_use]
     pub fn fact(&self, side: Color, moves: &str) -> Option<Fact> {
-        let gain = self.gain(side);
+        let gain = self.worth(side);
+        let winner = if gain > 0 { side } else { !side };
         let [white, black] = &self.lost;
-        let (own, other) = side.fold_wb((white, black), (black, white));
-        let (lost, won) = uneven(own, other);
-        let verb = if gain < 0 { "has lost" } else { "has won" };
-        let (first, second) = if gain < 0 { (lost, won) } else { (won, lost) };
-        let name = self::side(side);
-        let text = match (gain, self.promotes, &first[..], &second[..]) {
-            (0, ..) => return None,
-            (_, true, ..) | (_, _, [], _) => {
-                let pawns = gain.abs();
-                let unit = if pawns == 1 { "pawn" } else { "pawns" };
-                format!("After {moves}, {name} {verb} material worth {pawns} {unit}.")
+        let ([up, down], new) = uneven(winner.fold_wb([white, black], [black, white]));
+        let name = self::side;
+        let what = match (gain, &new) {
+            (0, _) => return None,
+            (_, [Some(new), _]) => {
+                let won = ending(" and has won ", &down);
+                format!("{} has {new}{}{won}", name(winner), ending(" for ", &up))
             }
-            (_, _, first, []) => format!("After {moves}, {name} {verb} {}.", list(first)),
-            (_, _, first, second) => format!(
-                "After {moves}, {name} {verb} {} for {}.",
-                list(first),
-                list(second)
+            (_, [None, Some(new)]) => {
+                let rest = ending(" and ", &up);
+                format!("{} has lost {} for {new}{rest}", name(!winner), list(&down))
+            }
+            (1.., _) => format!(
+                "{} has won {}{}",
+                name(side),
+                list(&down),
+                ending(" for ", &up)
+            ),
+            _ => format!(
+                "{} has lost {}{}",
+                name(side),
+                list(&down),
+                ending(" for ", &up)
             ),
         };
-        Some(Fact::new(Topic::Material, text, []))
+        Some(Fact::new(
+            Topic::Material,
+            format!("After {moves}, {what}."),
+            [],
+        ))
     }
 }
 
-/// Returns the material that each side has lost in excess of the other; bishops and knights count
-/// as equal.
-fn uneven(own: &Losses, other: &Losses) -> (Vec<String>, Vec<String>) {
-    let (mut own, mut other) = (*own, *other);
-    let mut cancel = |a: usize, b: usize| {
+/// Returns a list that follows other words; nothing if it is empty.
+fn ending(before: &str, items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        items => format!("{before}{}", list(items)),
+    }
+}
+
+/// Returns the material that each of two sides has lost in excess of the other, and the pieces to
+/// which it has promoted pawns in excess of the other. Bishops and knights count as equal.
+fn uneven(sides: [&Losses; 2]) -> ([Vec<String>; 2], [Option<String>; 2]) {
+    let [mut own, mut other] = sides.map(|losses| *losses);
+    for role in 0..COUNTED.len() {
+        // A piece more than before stands for a promoted pawn; pieces that both sides promote to
+        // do not count.
+        let both = own[role]
+            .min(other[role])
+            .max(own[role].max(other[role]).min(0));
+        own[role] -= both;
+        other[role] -= both;
+    }
+    let [bishop, knight, pawn] = [2, 3, 4];
+    for (a, b) in [(bishop, knight), (knight, bishop)] {
         let both = own[a].min(other[b]).max(0);
         own[a] -= both;
         other[b] -= both;
-    };
-    for role in 0..COUNTED.len() {
-        cancel(role, role);
     }
-    let [bishop, knight] = [2, 3];
-    cancel(bishop, knight);
-    cancel(knight, bishop);
-    (named(&own), named(&other))
+    let promoted = |losses: &mut Losses| {
+        let new = losses.map(|lost| (-lost).max(0));
+        losses[pawn] = (losses[pawn] - new.iter().sum::<i32>()).max(0);
+        let names = named(&new, "new ");
+        (!names.is_empty()).then(|| list(&names))
+    };
+    let new = [promoted(&mut own), promoted(&mut other)];
+    ([named(&own, ""), named(&other, "")], new)
 }
 
-fn named(losses: &Losses) -> Vec<String> {
+/// Names the pieces that are lost, as in "two pawns".
+fn named(losses: &Losses, kind: &str) -> Vec<String> {
     let numbers = [
         "no", "a", "two", "three", "four", "five", "six", "seven", "eight",
     ];
@@ -147,13 +264,14 @@ fn named(losses: &Losses) -> Vec<String> {
             let number = numbers.get(count as usize).map(|&it| it.to_owned());
             let number = number.unwrap_or_else(|| count.to_string());
             let plural = if count > 1 { "s" } else { "" };
-            format!("{number} {}{plural}", name(role))
+            format!("{number} {kind}{}{plural}", name(role))
         })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::board::balance;
     use super::super::testing::{line, position};
     use super::super::words;
     use super::*;
@@ -174,8 +292,8 @@ mod tests {
             (
                 "4k3/8/8/4n3/8/8/4R3/4K3 w - - 0 1",
                 "Rxe5+ Kd7",
-                "After Rxe5+ Kd7, White has won a knight.",
-                "After Rxe5+ Kd7, Black has lost a knight.",
+                "After Rxe5+, White has won a knight.",
+                "After Rxe5+, Black has lost a knight.",
             ),
             (
                 "4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1",
@@ -193,8 +311,8 @@ mod tests {
             (
                 "7k/P7/8/8/8/8/8/7K w - - 0 1",
                 "a8=Q+ Kg7",
-                "After a8=Q+ Kg7, White has won material worth 8 pawns.",
-                "After a8=Q+ Kg7, Black has lost material worth 8 pawns.",
+                "After a8=Q+, White has a new queen.",
+                "After a8=Q+, White has a new queen.",
             ),
         ] {
             assert_eq!(text(fen, moves, Color::White), white, "{moves} in {fen}");
@@ -217,8 +335,9 @@ mod tests {
         }
         let start = position("4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1");
         let moves = line(&start, "Kd2 Kd7 Rxe5");
-        // Nothing has changed since the first move.
-        assert_eq!(outcome(&start, &moves).unwrap().plies, 1);
+        // Nothing has changed when the line last rests.
+        let last = outcome(&start, &moves).unwrap();
+        assert_eq!((last.quiet, last.plies), (1, 0));
         assert_eq!(balance(&start), 5 - 4);
     }
 }

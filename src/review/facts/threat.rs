@@ -25,25 +25,23 @@ pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     is_mate.then(|| fact(&position, reply))
 }
 
-/// Returns the threatened capture that the played move allows but the best move parries; if there
-/// are several, the one that gains most. The reply itself does not count: if it is a capture that
-/// gains material, the line already shows it.
+/// Returns the threatened capture that the played move allows, that the best move parries and that
+/// the line carries out later than at once. The line begins with the played move.
 #[must_use]
-pub fn threat_left(before: &Chess, played: Move, best: Move, reply: Move) -> Option<Fact> {
+pub fn threat_left(before: &Chess, line: &[Move], best: Move) -> Option<Fact> {
     let position = passed(before)?;
     let threatens = |position: &Chess, mv: &Move| {
         position.legal_moves().contains(mv) && gain(position, *mv) >= 1
     };
-    let [played, parried] = [played, best].map(|mv| after(before, mv));
-    let moves = position.legal_moves().into_iter();
-    let threats = moves.filter(|mv| {
+    let [played, parried] = [*line.first()?, best].map(|mv| after(before, mv));
+    let later = line.iter().skip(3).step_by(2);
+    let mut threats = later.filter(|mv| {
         mv.is_capture()
-            && *mv != reply
             && threatens(&position, mv)
             && threatens(&played, mv)
             && !threatens(&parried, mv)
     });
-    let threat = threats.max_by_key(|&mv| gain(&played, mv))?;
+    let &threat = threats.next()?;
     let text = format!(
         "{} was threatening {} before the move and still is; {} parries it.",
         side(position.turn()),
@@ -118,36 +116,40 @@ mod tests {
 
     #[test]
     fn threats_that_are_left() {
-        for (fen, played, best, expected) in [
+        for (fen, moves, best, expected) in [
             (
                 "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1",
-                "h3",
+                "h3 Kd7 h4 Rxe4",
                 "Ng3",
                 "Black was threatening Rxe4 before the move and still is; Ng3 parries it.",
             ),
+            // No fact: the line does not carry out the threat, or at once; the best move does not
+            // parry it; there was no threat.
             (
-                "4k3/8/8/4r3/4N3/8/3P3P/6K1 w - - 0 1",
-                "h3",
-                "d3",
-                "Black was threatening Rxe4 before the move and still is; d3 parries it.",
+                "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1",
+                "h3 Kd7 h4 Re6",
+                "Ng3",
+                "",
             ),
-            // No fact: neither move parries the threat; the played move parries it; there was no
-            // threat.
-            ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "h3", "h4", ""),
-            ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "Ng5", "Ng3", ""),
-            ("4k3/8/8/8/4N3/8/7P/6K1 w - - 0 1", "h3", "Ng3", ""),
+            ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "h3 Rxe4", "Ng3", ""),
+            (
+                "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1",
+                "h3 Kd7 Kf2 Rxe4",
+                "h4",
+                "",
+            ),
+            (
+                "4k3/8/8/8/4N3/8/7P/6K1 w - - 0 1",
+                "h3 Kd7 h4 Kc6",
+                "Ng3",
+                "",
+            ),
         ] {
             let before = position(fen);
-            let [played, best] = [played, best].map(|text| line(&before, text)[0]);
-            let next = after(&before, played);
-            let mut replies = next.legal_moves().into_iter();
-            let quiet = replies.find(|mv| !mv.is_capture()).unwrap();
-            let found = threat_left(&before, played, best, quiet).map(|fact| fact.text);
-            assert_eq!(found.unwrap_or_default(), expected, "{played} in {fen}");
-            let mut replies = next.legal_moves().into_iter();
-            if let Some(capture) = replies.find(|mv| mv.is_capture()) {
-                assert_eq!(threat_left(&before, played, best, capture), None);
-            }
+            let best = line(&before, best)[0];
+            let found = threat_left(&before, &line(&before, moves), best);
+            let found = found.map(|fact| fact.text);
+            assert_eq!(found.unwrap_or_default(), expected, "{moves} in {fen}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Exchanges that change the character of a game: the queens or all pieces are traded.
 
 use super::board::after;
-use super::material::balance;
+use super::board::balance;
 use super::words::{self, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Color, Move, Position};

@@ -1,7 +1,7 @@
 //! A trapped piece, which is attacked and is lost on every square to which it can move.
 
 use super::board::{after, passed, value};
-use super::words::{capitalized, piece, san};
+use super::words::{piece, san};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Chess, Move, Position, Role, Square};
 
@@ -21,11 +21,11 @@ pub fn trapped_piece(position: &Chess, mv: Move) -> Option<Fact> {
     let trapped = pieces.filter(is_trapped);
     let square = trapped.max_by_key(|&square| board.role_at(square).map(value))?;
     let text = format!(
-        "After {}, {} is attacked and has no safe square.",
+        "{} attacks {}, which has no safe square.",
         san(position, mv),
         piece(board, square)
     );
-    Some(Fact::new(Topic::Trapped, capitalized(&text), [square]))
+    Some(Fact::new(Topic::Trapped, text, [square]))
 }
 
 /// Returns whether each move of the piece on a square loses at least two pawns' worth through
@@ -54,24 +54,24 @@ mod tests {
                 (
                     "r5k1/B1p5/1p6/8/8/8/8/6K1 b - - 0 1",
                     "Kf7",
-                    "After Kf7, the bishop on a7 is attacked and has no safe square.",
+                    "Kf7 attacks the bishop on a7, which has no safe square.",
                 ),
                 // The Noah's Ark trap.
                 (
                     "6k1/8/p7/1pp5/8/1B6/P1P5/6K1 b - - 0 1",
                     "c4",
-                    "After c4, the bishop on b3 is attacked and has no safe square.",
+                    "c4 attacks the bishop on b3, which has no safe square.",
                 ),
                 ("N6r/pp1k4/8/8/8/8/8/6K1 b - - 0 1", "Rg8+", ""),
                 (
                     "N6r/pp1k4/8/8/8/8/8/K7 b - - 0 1",
                     "Rg8",
-                    "After Rg8, the knight on a8 is attacked and has no safe square.",
+                    "Rg8 attacks the knight on a8, which has no safe square.",
                 ),
                 (
                     "7k/5ppB/8/8/8/8/8/6K1 b - - 0 1",
                     "g6",
-                    "After g6, the bishop on h7 is attacked and has no safe square.",
+                    "g6 attacks the bishop on h7, which has no safe square.",
                 ),
             ],
         );

@@ -154,7 +154,7 @@ function lineOf(name, line, start, open, shown) {
     button.addEventListener("click", () => open({ moves: line.moves, step: place + 1, start }));
     return button;
   });
-  return make("p", { class: "line" }, make("b", {}, name), ...moves, ` ${written(line.evaluation)}`);
+  return make("p", { class: "line" }, make("b", {}, name), ...moves.flatMap((button) => [" ", button]), ` ${written(line.evaluation)}`);
 }
 
 const headingOf = (ply) => `${ply.number} ${ply.san}${sign(ply)}${ply.mark ? `: ${MARKS[ply.mark].name}` : ""}`;
@@ -169,13 +169,21 @@ function arrowMoves(ply) {
   return [best && { ...best, kind: "best" }, reply && { ...reply, kind: "reply" }].filter(Boolean);
 }
 
+/** Says how far a bad move lowered its player's winning chances. */
+function chancesOf(report, ply) {
+  const [before, after] = [winAt(report, ply.ply - 1), ply.win];
+  if (!isBad(ply) || before === null || after === null) return "";
+  const percent = (win) => `${(ply.side === "white" ? win : 100 - win).toFixed(0)} %`;
+  const whose = report.side === ply.side ? "Your" : `${sideName(ply.side)}'s`;
+  return percent(before) === percent(after) ? "" : `${whose} winning chances fell from ${percent(before)} to ${percent(after)}.`;
+}
+
 /** Returns the comments on the position after this many plies. */
 function wordsAt(report, at, open, shown) {
   const ply = report.plies[at - 1];
   const told = [];
   if (ply) {
-    const loss = ply.loss !== null && ply.loss >= 0.5 ? `loses ${ply.loss.toFixed(0)} points of 100` : "";
-    const score = [written(ply.evaluation), loss].filter(Boolean).join(", ");
+    const score = [written(ply.evaluation), chancesOf(report, ply)].filter(Boolean).join(". ");
     if (score) told.push(make("p", { class: "muted" }, score));
     for (const fact of ply.reasons.played) told.push(make("p", {}, fact.text));
     if (ply.reply && ply.mark !== "good") told.push(lineOf("Answer", ply.reply, ply.fen, open, shown));
@@ -237,8 +245,10 @@ function summaryTable(report) {
 
 function about(report) {
   const people = report.people ? ` The shares of players are those of ${report.people}, a model of people's play. "Plays like" is the rating that fits all moves of the game best, with an interval that holds four players in five.` : "";
-  return `Each position was searched with ${report.nodes} nodes by ${report.network}. Marks and accuracy follow Lichess: the winning chances that a move loses. The reasons are facts that were checked on the board; where there are none, the lines speak for themselves.${people}`;
+  return `${scoresOf(report)} Marks and accuracy follow Lichess: the winning chances that a move loses. The reasons are facts that were checked on the board; where there are none, the lines speak for themselves.${people}`;
 }
 
 const titleOf = (report) => `${player(report, "white")} – ${player(report, "black")}, ${report.game.result}`;
+/** Who gave the scores, and how reliable the marks are if no judge did. */
+const scoresOf = (report) => [`Scores by ${report.judge ?? report.network}, ${report.nodes} nodes a position.`, report.reliability].filter(Boolean).join(" ");
 const openingOf = (report) => (report.game.opening ? `${report.game.eco} ${report.game.opening}` : "");

@@ -4,6 +4,7 @@ const marks = (counts) => counts.join(", ");
 const known = (date) => (/\d/.test(date) ? date : "–");
 
 document.getElementById("title").textContent = document.title;
+document.getElementById("scores").textContent = data.scores.join(" ");
 fill("total", [data.games.length ? table(["", ""], [
   ["Games", String(data.games.length)],
   ["Moves", String(total.moves)],

@@ -1,5 +1,5 @@
 use super::*;
-use crate::review::testing::analysed;
+use crate::review::testing::{analysed, setting};
 
 fn source(text: &str) -> Source {
     Source::read(text.as_bytes()).unwrap()
@@ -8,7 +8,7 @@ fn source(text: &str) -> Source {
 #[test]
 fn moves_are_marked_and_explained() {
     let (source, analysis) = analysed();
-    let report = report(&source, &analysis, &Setting::default());
+    let report = report(&source, &analysis, &setting());
     let marks: Vec<_> = report.plies.iter().map(|ply| ply.mark).collect();
     let expected = [
         Some(Mark::Inaccuracy),
@@ -52,7 +52,7 @@ fn moves_are_marked_and_explained() {
     );
     let setting = Setting {
         elo: Some(2222),
-        ..Setting::default()
+        ..setting()
     };
     let asked = super::report(&source, &analysis, &setting);
     assert!(asked.plies[0].words[0].contains("rated 2200"));
@@ -63,7 +63,7 @@ fn what_is_not_known_is_left_open() {
     let (source, mut analysis) = analysed();
     analysis.searched[2] = None;
     analysis.people = vec![None; 4];
-    let report = report(&source, &analysis, &Setting::default());
+    let report = report(&source, &analysis, &setting());
     let losses: Vec<_> = report.plies.iter().map(|ply| ply.loss.is_some()).collect();
     assert_eq!(losses, [true, false, false, true]);
     assert!(report.plies.iter().all(|ply| ply.words.is_empty()));
@@ -77,17 +77,17 @@ fn what_is_not_known_is_left_open() {
 #[test]
 fn a_game_without_moves_has_a_report() {
     let source = source("[White \"Anna\"]\n\n*");
-    let report = report(&source, &Analysis::new(&source.game), &Setting::default());
+    let report = report(&source, &Analysis::new(&source.game), &setting());
     assert!(report.plies.is_empty());
     let broken = self::source("1. e4 e5 2. Ke4");
-    let report = super::report(&broken, &Analysis::new(&broken.game), &Setting::default());
+    let report = super::report(&broken, &Analysis::new(&broken.game), &setting());
     assert!(
-        report.game.warnings[0].contains("up to ply 2"),
+        report.game.warnings[0].contains("read up to 1... e5: 2. Ke4 is not"),
         "{:?}",
         report.game.warnings
     );
     // Before the searches, the outline is complete.
-    let outline = outline(&broken, &Setting::default());
+    let outline = outline(&broken, &setting());
     assert_eq!(outline.game.warnings, report.game.warnings[..1]);
     assert_eq!(outline.plies.len(), 2);
 }
@@ -95,7 +95,7 @@ fn a_game_without_moves_has_a_report() {
 #[test]
 fn castling_is_shown_by_the_king() {
     let source = source("1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O *");
-    let report = report(&source, &Analysis::new(&source.game), &Setting::default());
+    let report = report(&source, &Analysis::new(&source.game), &setting());
     let castling = &report.plies[6].mv;
     assert_eq!(
         (&castling.from[..], &castling.to[..], &castling.san[..]),

@@ -1,0 +1,47 @@
+//! The material at the ends of two lines, if it differs and neither line shows at once why.
+
+use super::board::after;
+use super::course::{Course, ScoreDrop};
+use super::words::{list, side};
+use super::{Fact, Outcome, Topic};
+use shakmaty::{Chess, Move, Position};
+
+/// The smallest difference in centipawns that is told.
+const LEAST: i32 = 90;
+
+/// States what the player has less at the end of the line of the move played than at the end of the
+/// best line, which begins with `best`.
+pub(super) fn less_at_the_end(
+    before: &Chess,
+    [played, best]: [&Course; 2],
+    drop: ScoreDrop,
+    name: &str,
+) -> Option<Fact> {
+    let mover = before.turn();
+    // Before and after the last moves of the lines, which are often careless.
+    let lost = [Course::last, Course::end].map(|of| {
+        let [worse, better] = [end(before, played, of)?, end(before, best, of)?];
+        let outcome = Outcome::between(&better, &worse);
+        let less = -outcome.worth(mover);
+        let lost = outcome.only_lost(mover)?;
+        (less >= LEAST && drop.fits(less)).then_some(lost)
+    });
+    let [Some(lost), Some(same)] = lost else {
+        return None;
+    };
+    if lost != same {
+        return None;
+    }
+    let text = format!(
+        "At the end of the lines, {} has {} less than after {name}.",
+        side(mover),
+        list(&lost)
+    );
+    Some(Fact::new(Topic::Material, text, []))
+}
+
+/// Returns one of a line's last quiet positions.
+fn end(before: &Chess, course: &Course, of: impl Fn(&Course) -> Option<&Outcome>) -> Option<Chess> {
+    let moves: &[Move] = &course.line()[..of(course)?.quiet];
+    Some(moves.iter().fold(before.clone(), |it, &mv| after(&it, mv)))
+}

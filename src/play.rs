@@ -3,13 +3,17 @@
 //! The UCI session, matches and measurements use only [`Agent`]. An agent runs on the caller's
 //! thread; other threads control it through [`Control`].
 
+mod clock;
 mod control;
 mod limits;
 mod report;
+mod score;
 
+pub use clock::Clock;
 pub use control::Control;
 pub use limits::Limits;
 pub use report::{Choice, Line, MoveStatistics, Report, Score};
+pub use score::{ScoreType, WrittenScore, centipawns, expected_result};
 
 use crate::backend::BackendError;
 use crate::chess::Game;

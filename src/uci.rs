@@ -39,13 +39,12 @@ mod worker;
 
 #[cfg(feature = "serve")]
 pub(crate) use info::info_lines;
-pub use info::{WrittenScore, centipawns};
 pub use settings::Settings;
 
 use crate::player::{EngineFactory, Factory};
 use crossbeam::channel::{Sender, bounded, select_biased};
 use output::Output;
-use session::{Rest, Session};
+use session::{Grace, Rest, Session};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::thread;
@@ -69,7 +68,13 @@ pub fn serve(
     output: impl Write + Send + 'static,
     settings: Settings,
 ) -> io::Result<()> {
-    match serve_with(EngineFactory::default(), input, output, settings)? {
+    match serve_with(
+        EngineFactory::default(),
+        Grace::default(),
+        input,
+        output,
+        settings,
+    )? {
         Rest::Reached => Ok(()),
         Rest::Missed => leave(),
     }
@@ -77,6 +82,7 @@ pub fn serve(
 
 fn serve_with(
     factory: impl Factory,
+    grace: Grace,
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
     settings: Settings,
@@ -112,7 +118,7 @@ fn serve_with(
             Err(_) => break,
         }
     }
-    match session.end()? {
+    match session.end(grace)? {
         Rest::Reached => read.map(|()| Rest::Reached),
         Rest::Missed => Ok(Rest::Missed),
     }

@@ -1,6 +1,6 @@
 //! Stop and ponder-hit signals.
 
-use super::Limits;
+use super::{Clock, Limits};
 use parking_lot::{Condvar, Mutex};
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use std::time::Instant;
 pub struct Control {
     state: Mutex<ControlState>,
     changed: Condvar,
+    clock: Clock,
 }
 
 #[derive(Debug, Default)]
@@ -18,6 +19,21 @@ struct ControlState {
 }
 
 impl Control {
+    /// Returns a control whose agent measures time by `clock`.
+    #[must_use]
+    pub fn with_clock(clock: Clock) -> Control {
+        Control {
+            clock,
+            ..Control::default()
+        }
+    }
+
+    /// Returns the current time on the agent's clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
     /// Tells the agent to answer now.
     pub fn stop(&self) {
         self.state.lock().stop = true;
@@ -26,10 +42,8 @@ impl Control {
 
     /// Signals that the opponent played the expected move, so our clock is now running.
     pub fn ponder_hit(&self) {
-        self.state
-            .lock()
-            .ponder_hit
-            .get_or_insert_with(Instant::now);
+        let now = self.now();
+        self.state.lock().ponder_hit.get_or_insert(now);
         self.changed.notify_all();
     }
 
@@ -55,9 +69,16 @@ impl Control {
     }
 
     /// Sleeps until stopped, but no longer than until `deadline`. Agents that take their time call
-    /// this.
+    /// this. On a manual clock, the time passes immediately.
     pub fn wait_until(&self, deadline: Instant) {
         let mut state = self.state.lock();
+        if self.clock.is_manual() {
+            if !state.stop {
+                let left = deadline.saturating_duration_since(self.now());
+                self.clock.sleep(left);
+            }
+            return;
+        }
         while !state.stop && !self.changed.wait_until(&mut state, deadline).timed_out() {}
     }
 

@@ -3,66 +3,9 @@
 use super::settings::Settings;
 use crate::chess::Game;
 use crate::encode::policy_index;
-use crate::play::{Choice, Line, MoveStatistics, Report, Score};
+use crate::play::{Choice, Line, MoveStatistics, Report, Score, ScoreType, WrittenScore};
 use shakmaty::Position;
 use vampirc_uci::{UciInfoAttribute, UciMessage};
-
-/// Lc0's curve from expected results to centipawns: its scale, and the factor that determines how
-/// closely it approaches the pole of the tangent.
-const CENTIPAWN_SCALE: f64 = 90.0;
-const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
-/// Lc0's curve applies up to this expected result. Beyond it, the curve would follow the pole to
-/// 128 pawns and magnify the last digits of a network's output.
-const CENTIPAWN_BEND: f64 = 0.8;
-/// The minimum distance between a result and a win; networks do not distinguish smaller
-/// differences.
-const LEAST_DOUBT: f64 = 1e-4;
-
-/// Score of a tablebase win in centipawns, above all expected results; the value is Stockfish's.
-const TABLEBASE_CENTIPAWNS: i32 = 20_000;
-
-/// Converts an expected result in −1…1 to centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
-/// 90·tan(1.5637541897·q), which reaches 272 there. Beyond 0.8, each halving of 1 − |q| adds the
-/// same amount to the score, as with Stockfish's evaluations and Lichess's percentages: an extra
-/// piece is worth about 9 pawns, a queen about 20. The function is monotonic in `q`, so a better
-/// value never has a lower score. Moves are not ranked by value alone, so the second line may have
-/// the higher score.
-#[must_use]
-pub fn centipawns(q: f32) -> i32 {
-    if q.is_nan() {
-        return 0;
-    }
-    let size = f64::from(q.abs());
-    let tangent = (CENTIPAWN_ANGLE * size.min(CENTIPAWN_BEND)).tan();
-    let mut score = CENTIPAWN_SCALE * tangent;
-    if size > CENTIPAWN_BEND {
-        // The slope is continuous.
-        let slope = CENTIPAWN_SCALE * CENTIPAWN_ANGLE * (1.0 + tangent * tangent);
-        let doubt = (1.0 - size).max(LEAST_DOUBT);
-        score += slope * (1.0 - CENTIPAWN_BEND) * ((1.0 - CENTIPAWN_BEND) / doubt).ln();
-    }
-    score.copysign(q.into()).round() as i32
-}
-
-/// A score in the form that chess programs use: centipawns, or mate in N moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WrittenScore {
-    /// A score in centipawns; a tablebase score is above all others.
-    Centipawns(i32),
-    /// Mate in N moves; negative if the side to move gets mated.
-    Mate(i32),
-}
-
-impl From<Score> for WrittenScore {
-    fn from(score: Score) -> WrittenScore {
-        match score {
-            Score::Expected(q) => WrittenScore::Centipawns(centipawns(q)),
-            Score::Tablebase { won: true } => WrittenScore::Centipawns(TABLEBASE_CENTIPAWNS),
-            Score::Tablebase { won: false } => WrittenScore::Centipawns(-TABLEBASE_CENTIPAWNS),
-            Score::Mate(moves) => WrittenScore::Mate(moves),
-        }
-    }
-}
 
 /// Returns the lines of a report, best first.
 pub(crate) fn report<'a>(
@@ -81,7 +24,7 @@ pub(crate) fn report<'a>(
             number("seldepth", report.selective_depth),
             number("time", milliseconds),
             UciInfoAttribute::Nodes(report.nodes),
-            score(line.score),
+            score(line.score, settings.score_type),
         ];
         if settings.show_wdl {
             info.push(wdl(line.wdl));
@@ -121,7 +64,7 @@ pub(crate) fn no_moves(game: &Game, settings: &Settings) -> UciMessage {
     } else {
         (Score::Expected(0.0), [0.0, 1.0, 0.0])
     };
-    let mut info = vec![number("depth", 0), score(score_now)];
+    let mut info = vec![number("depth", 0), score(score_now, settings.score_type)];
     if settings.show_wdl {
         info.push(wdl(wdl_now));
     }
@@ -163,8 +106,8 @@ pub(crate) fn best_move(choice: &Choice, game: &Game, settings: &Settings) -> St
 /// The answer to `go` if there is no legal move.
 pub(crate) const NO_MOVE: &str = "bestmove (none)";
 
-fn score(score: Score) -> UciInfoAttribute {
-    match score.into() {
+fn score(score: Score, unit: ScoreType) -> UciInfoAttribute {
+    match WrittenScore::of(score, unit) {
         WrittenScore::Centipawns(score) => UciInfoAttribute::from_centipawns(score),
         // vampirc's own attribute cannot represent mates in more than 127 moves.
         WrittenScore::Mate(moves) => {
@@ -194,6 +137,7 @@ fn number(name: &str, number: impl ToString) -> UciInfoAttribute {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::play::centipawns;
     use proptest::prelude::*;
     use std::time::Duration;
     use vampirc_uci::Serializable;
@@ -230,6 +174,7 @@ mod tests {
                 line(&game, Score::Mate(-200), &["d2d4"]),
             ],
         };
+        let cp = centipawns(0.25);
         let mut settings = Settings::default();
         let lines: Vec<String> = report(&thought, &game, &settings)
             .map(|message| message.serialize())
@@ -237,10 +182,13 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "info depth 300 seldepth 400 time 2000 nodes 5000 score cp 37 nps 2000 hashfull 250 \
-                 tbhits 3 multipv 1 pv e2e4 e7e5",
+                format!(
+                    "info depth 300 seldepth 400 time 2000 nodes 5000 score cp {cp} nps 2000 \
+                     hashfull 250 tbhits 3 multipv 1 pv e2e4 e7e5"
+                ),
                 "info depth 300 seldepth 400 time 2000 nodes 5000 score mate -200 nps 2000 \
-                 hashfull 250 tbhits 3 multipv 2 pv d2d4",
+                 hashfull 250 tbhits 3 multipv 2 pv d2d4"
+                    .to_owned(),
             ]
         );
         settings.show_wdl = true;
@@ -250,7 +198,7 @@ mod tests {
             .unwrap()
             .serialize();
         assert!(
-            first.contains(" score cp 37 wdl 500 300 200 movesleft 40 nps "),
+            first.contains(&format!(" score cp {cp} wdl 500 300 200 movesleft 40 nps ")),
             "{first}"
         );
     }
@@ -299,26 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn the_score_is_lc0s_until_a_side_is_winning_and_never_saturates() {
-        assert_eq!(centipawns(0.0), 0);
-        for q in [-0.8f32, -0.5, 0.25, 0.8] {
-            let lc0 = 90.0 * (1.563_754_189_7 * f64::from(q)).tan();
-            assert_eq!(centipawns(q), lc0.round() as i32);
-        }
-        // An extra knight, two rooks or a queen in the initial position.
-        assert_eq!([0.978, 0.9998, 0.9996].map(centipawns), [900, 2239, 2042]);
-        assert_eq!([1.0, -2.0].map(centipawns), [2437, -2437]);
-        assert_eq!(centipawns(f32::NAN), 0);
-        for won in [true, false] {
-            let WrittenScore::Centipawns(known) = Score::Tablebase { won }.into() else {
-                unreachable!()
-            };
-            assert_eq!(known.abs(), TABLEBASE_CENTIPAWNS);
-            assert!(known.abs() > 4 * centipawns(1.0));
-        }
-    }
-
-    #[test]
     fn a_tree_that_was_grown_before_has_no_speed() {
         let game = Game::default();
         let mut thought = Report {
@@ -339,11 +267,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn the_score_ranks_as_q_does(a in -1.0f32..=1.0, b in -1.0f32..=1.0) {
-            prop_assert!((a <= b) == (centipawns(a) <= centipawns(b)) || centipawns(a) == centipawns(b));
-        }
-
         #[test]
         fn thousandths_sum_to_a_thousand(w in -0.1f32..=1.1, l in -0.1f32..=1.1) {
             let UciInfoAttribute::Any(_, text) = wdl([w, 0.0, l]) else { unreachable!() };

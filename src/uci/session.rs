@@ -24,14 +24,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vampirc_uci::UciMessage;
 
-/// Maximum wait at the end for a stopped search. Fuzzing should report a hang, not a slow machine.
-const SEARCH_GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 });
-/// Maximum wait at the end for a `perft`: scripts that pipe `go perft 4` and `quit` expect the
-/// count.
-const PERFT_GRACE: Duration = Duration::from_secs(2);
-/// Maximum wait at the end for a network to load. Nothing can make loading faster, and scripts that
-/// pipe `isready` or `go nodes 10` followed by `quit` expect the result.
-const LOADING_GRACE: Duration = Duration::from_secs(10);
+/// Maximum waits at the end for what is still running.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grace {
+    /// For a stopped search.
+    pub search: Duration,
+    /// For a `perft`: scripts that pipe `go perft 4` and `quit` expect the count.
+    pub perft: Duration,
+    /// For a network to load. Nothing can make loading faster, and scripts that pipe `isready` or
+    /// `go nodes 10` followed by `quit` expect the result.
+    pub loading: Duration,
+}
+
+impl Default for Grace {
+    fn default() -> Grace {
+        Grace {
+            // Fuzzing should report a hang, not a slow machine.
+            search: Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 }),
+            perft: Duration::from_secs(2),
+            loading: Duration::from_secs(10),
+        }
+    }
+}
+
 /// Minimum wait at the end for the last lines to be written.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
 /// Number of searches and counts that may wait. No client sends this many; a script that does is
@@ -171,7 +186,7 @@ impl Session {
     /// Waits until all tasks are done.
     #[cfg(test)]
     pub(crate) fn finish(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + crate::waiting::PATIENCE;
         for task in self.tasks.drain(..) {
             task.wait_until(deadline);
         }
@@ -183,24 +198,24 @@ impl Session {
     ///
     /// # Errors
     /// The error of the output, if it failed and the worker is idle.
-    pub(crate) fn end(self) -> io::Result<Rest> {
+    pub(crate) fn end(self, grace: Grace) -> io::Result<Rest> {
         let now = Instant::now();
         let is_heard = !self.output.is_broken();
-        let mut deadline = now + SEARCH_GRACE;
+        let mut deadline = now + grace.search;
         for task in &self.tasks {
             match task.kind {
                 Kind::Search { .. } => task.control.stop(),
                 _ if !is_heard => task.control.stop(),
-                Kind::Perft => deadline = deadline.max(now + PERFT_GRACE),
-                Kind::Ready => deadline = deadline.max(now + LOADING_GRACE),
+                Kind::Perft => deadline = deadline.max(now + grace.perft),
+                Kind::Ready => deadline = deadline.max(now + grace.loading),
             }
         }
         for task in &self.tasks {
             if is_heard
                 && matches!(task.kind, Kind::Search { .. })
-                && task.wait_for_loading(deadline.max(now + LOADING_GRACE))
+                && task.wait_for_loading(deadline.max(now + grace.loading))
             {
-                deadline = deadline.max(Instant::now() + SEARCH_GRACE);
+                deadline = deadline.max(Instant::now() + grace.search);
             }
             // Commands queued behind a search that does not stop would not finish either.
             if !task.wait_until(deadline) {

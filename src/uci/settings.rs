@@ -1,5 +1,6 @@
 //! A user's typed settings.
 
+use crate::play::ScoreType;
 use crate::player;
 use std::path::PathBuf;
 
@@ -12,6 +13,8 @@ pub struct Settings {
     pub ponder: bool,
     /// Whether castling is written as the king taking its rook.
     pub chess960: bool,
+    /// The unit of scores.
+    pub score_type: ScoreType,
     /// Whether scores include the probabilities of win, draw and loss.
     pub show_wdl: bool,
     /// Whether scores include the expected length of the game.
@@ -28,6 +31,7 @@ impl Default for Settings {
             player: player::Settings::default(),
             ponder: true,
             chess960: false,
+            score_type: ScoreType::default(),
             show_wdl: false,
             show_moves_left: false,
             verbose_move_stats: false,

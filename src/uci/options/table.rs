@@ -7,6 +7,7 @@
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
 use crate::backend::{BackendKind, CodePolicy, Precision, shipped};
+use crate::play::ScoreType;
 use crate::player::HIGHEST_LEVEL;
 use crate::search::{ContemptMode, FpuStrategy};
 use crate::uci::Settings;
@@ -154,6 +155,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     spin!("MultiPV" => search.multi_pv, 1..=500),
     check!("Ponder" => ponder),
     check!("UCI_Chess960" => chess960),
+    combo!("ScoreType" => score_type, ScoreType),
     check!("UCI_ShowWDL" => show_wdl),
     check!("UCI_ShowMovesLeft" => show_moves_left),
     check!("UCI_AnalyseMode" => player.analyse_mode),

@@ -1,7 +1,7 @@
 //! A client of a session in this process, and a scripted player.
 
 use super::super::output::Output;
-use super::super::session::{Rest, Session};
+use super::super::session::{Grace, Rest, Session};
 use super::super::settings::Settings;
 use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::{
@@ -14,12 +14,12 @@ use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };
 use crate::player::Factory;
-use crossbeam::channel::{Receiver, Sender, unbounded};
+use crate::waiting::PATIENCE;
+use crossbeam::channel::{Receiver, Sender, never, unbounded};
 use parking_lot::Mutex;
 use shakmaty::Position;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -28,6 +28,15 @@ use std::time::{Duration, Instant};
 pub(super) const BACKEND_FAILS: u64 = 666;
 pub(super) const PANICS: u64 = 667;
 pub(super) const FAILS_AT_ONCE: u64 = 668;
+/// `go nodes` with this number makes the scripted player answer when the test releases it.
+pub(super) const WAITS: u64 = 669_669_669;
+
+/// Waits at the end for as long as a busy machine needs.
+pub(super) const PATIENT: Grace = Grace {
+    search: PATIENCE,
+    perft: PATIENCE,
+    loading: PATIENCE,
+};
 
 /// The calls of the scripted factory and player, in order.
 #[derive(Clone, Default)]
@@ -44,13 +53,24 @@ impl Journal {
     }
 }
 
-/// Loading time of a network named `slow`, which is longer than `quit` waits for a search.
-const SLOWNESS: Duration = Duration::from_millis(1500);
-
 /// Creates scripted players. A network named `missing` cannot be loaded, one named `cpu-only` loads
-/// only on the CPU, and the backend `check` has no built-in network.
-#[derive(Clone, Default)]
-pub(super) struct Script(pub(super) Journal);
+/// only on the CPU, one whose extension is `slow` takes its name in milliseconds to load, and the
+/// backend `check` has no built-in network.
+#[derive(Clone)]
+pub(super) struct Script {
+    journal: Journal,
+    /// Releases the player that `go nodes` with [`WAITS`] holds back.
+    released: Receiver<()>,
+}
+
+impl Default for Script {
+    fn default() -> Script {
+        Script {
+            journal: Journal::default(),
+            released: never(),
+        }
+    }
+}
 
 struct Nothing(Properties, Journal);
 
@@ -71,16 +91,19 @@ impl Backend for Nothing {
 impl Factory for Script {
     fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
         let on_the_cpu = options.network.devices.to_string() == "cpu";
-        self.0.note(if on_the_cpu {
+        self.journal.note(if on_the_cpu {
             "load on the CPU"
         } else {
             "load"
         });
-        let is_slow = |path: &PathBuf| path.ends_with("slow");
-        if options.network.net.as_ref().is_some_and(is_slow) {
-            sleep(SLOWNESS);
-        }
         let net = &options.network.net;
+        if let Some(net) = net
+            .as_ref()
+            .filter(|net| net.extension() == Some("slow".as_ref()))
+        {
+            let name = net.file_stem().and_then(|name| name.to_str());
+            sleep(Duration::from_millis(name.unwrap().parse().unwrap()));
+        }
         let is = |name: &str| net.as_ref().is_some_and(|path| path.ends_with(name));
         match net {
             Some(path) if is("missing") && !path.exists() => Err(LoadError::Read {
@@ -97,11 +120,12 @@ impl Factory for Script {
                     has_moves_left: false,
                     has_error: false,
                     reads_ratings: false,
+                    correction: None,
                     recommended_batch: 1,
                     recommended_threads: 1,
                     format: None,
                 },
-                self.0.clone(),
+                self.journal.clone(),
             ))),
         }
     }
@@ -112,27 +136,27 @@ impl Factory for Script {
         _: Arc<dyn Backend>,
         _: &agent::Options,
     ) -> Box<dyn ConfigurableAgent> {
-        self.0.note(format!("build {kind:?}"));
-        Box::new(Player(self.0.clone()))
+        self.journal.note(format!("build {kind:?}"));
+        Box::new(Player(self.clone()))
     }
 }
 
 /// Plays the first allowed move after exactly the time that it is given.
-struct Player(Journal);
+struct Player(Script);
 
 impl ConfigurableAgent for Player {
     fn adjust(&mut self, _: &agent::Options) {
-        self.0.note("adjust");
+        self.0.journal.note("adjust");
     }
 
     fn set_backend(&mut self, _: Arc<dyn Backend>) {
-        self.0.note("set backend");
+        self.0.journal.note("set backend");
     }
 }
 
 impl Agent for Player {
     fn new_game(&mut self) {
-        self.0.note("new game");
+        self.0.journal.note("new game");
     }
 
     fn choose(
@@ -164,10 +188,12 @@ impl Agent for Player {
         match limits.nodes {
             Some(BACKEND_FAILS) => return Err(BackendError::Stopped.into()),
             Some(PANICS) => panic!("scripted"),
+            Some(WAITS) => self.0.released.recv_timeout(PATIENCE).expect("a release"),
             _ => {}
         }
-        while limits.move_time.is_some_and(|time| begun.elapsed() < time) && !control.stopped() {
-            sleep(Duration::from_millis(1));
+        if let Some(time) = limits.move_time {
+            self.0.journal.note(format!("{} ms", time.as_millis()));
+            control.wait_until(begun + time);
         }
         if limits.infinite {
             control.wait(false);
@@ -221,6 +247,7 @@ pub(super) struct Client {
     output: Arc<Output>,
     lines: Receiver<String>,
     pub(super) journal: Journal,
+    release: Sender<()>,
 }
 
 impl Client {
@@ -231,8 +258,12 @@ impl Client {
             lines: sender,
         });
         let output = Arc::new(output.expect("a thread can be started"));
-        let script = Script::default();
-        let journal = script.0.clone();
+        let (release, released) = unbounded();
+        let script = Script {
+            released,
+            ..Script::default()
+        };
+        let journal = script.journal.clone();
         let session = Session::start(output.clone(), script, Settings::default())
             .expect("a thread can be started");
         Client {
@@ -240,7 +271,13 @@ impl Client {
             output,
             lines,
             journal,
+            release,
         }
+    }
+
+    /// Releases the player that a `go nodes` with [`WAITS`] holds back.
+    pub(super) fn release(&self) {
+        self.release.send(()).unwrap();
     }
 
     pub(super) fn send(&mut self, line: &str) -> ControlFlow<()> {
@@ -258,7 +295,7 @@ impl Client {
     pub(super) fn wait_for(&self, beginning: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
-            match self.lines.recv_timeout(Duration::from_secs(20)) {
+            match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => {
                     let found = line.starts_with(beginning);
                     seen.push(line);
@@ -283,13 +320,19 @@ impl Client {
 
     /// Returns the output so far.
     pub(super) fn said(&self) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         self.output.settle(deadline).expect("the output holds");
         self.lines.try_iter().collect()
     }
 
     pub(super) fn end(self) -> Vec<String> {
-        assert_eq!(self.session.end().expect("the output holds"), Rest::Reached);
-        self.lines.try_iter().collect()
+        let (rest, said) = self.end_within(PATIENT);
+        assert_eq!(rest, Rest::Reached, "{said:?}");
+        said
+    }
+
+    pub(super) fn end_within(self, grace: Grace) -> (Rest, Vec<String>) {
+        let rest = self.session.end(grace).expect("the output holds");
+        (rest, self.lines.try_iter().collect())
     }
 }

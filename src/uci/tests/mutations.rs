@@ -2,7 +2,7 @@
 
 use super::super::parse::{Command, parse};
 use super::super::{LONGEST_LINE, Settings, serve_with};
-use super::client::{Client, Script};
+use super::client::{Client, PATIENT, Script};
 use super::mutate::mutated;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -45,6 +45,7 @@ fn bytes_that_are_no_text_and_endless_lines_are_survived() {
     let output = tempfile::NamedTempFile::new().unwrap();
     serve_with(
         Script::default(),
+        PATIENT,
         Cursor::new(input),
         output.reopen().unwrap(),
         Settings::default(),

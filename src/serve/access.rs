@@ -2,6 +2,7 @@
 
 use super::origins::Origin;
 use super::problem::Problem;
+use crate::header_text;
 
 use axum::http::{HeaderMap, header};
 use governor::clock::{Clock, DefaultClock};
@@ -36,9 +37,20 @@ pub enum TokensError {
     /// The file contains no tokens.
     #[error("{0} contains no tokens: write one per line")]
     Empty(PathBuf),
-    /// A line is not a token.
-    #[error("a line of {0} is not a token: tokens are ASCII without blanks")]
-    Malformed(PathBuf),
+    /// A token contains a character that no request can send.
+    #[error(
+        "line {line} of {} contains {character}, which a request cannot send: \
+         a token is a line of ASCII letters, digits and punctuation",
+        path.display()
+    )]
+    Unsendable {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// A description of the character.
+        character: String,
+    },
 }
 
 /// The tokens that admit clients, stored as digests.
@@ -49,7 +61,8 @@ impl Tokens {
     /// Reads a file with one token per line, ignoring empty lines and lines that begin with `#`.
     ///
     /// # Errors
-    /// [`TokensError`] if the file cannot be read or contains no tokens.
+    /// [`TokensError`] if the file cannot be read, contains no tokens, or contains a token that no
+    /// request can send.
     pub fn read(path: &Path) -> Result<Tokens, TokensError> {
         let tokens = token_lines(path)?;
         Ok(Tokens(tokens.iter().map(|token| digest(token)).collect()))
@@ -69,19 +82,36 @@ impl Tokens {
     }
 }
 
-/// Returns the tokens in a file, in order; there is at least one.
+/// Returns the tokens in a file, in order; there is at least one. They consist of visible ASCII
+/// characters, because a client sends them in a header, as the last word of its value.
 pub(super) fn token_lines(path: &Path) -> Result<Vec<String>, TokensError> {
-    let text = fs::read_to_string(path).map_err(|source| TokensError::Read {
+    let bytes = fs::read(path).map_err(|source| TokensError::Read {
         path: path.to_owned(),
         source,
     })?;
-    let tokens: Vec<String> = text
-        .trim_start_matches('\u{feff}')
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(str::to_owned)
-        .collect();
+    let mut tokens = Vec::new();
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    for (line, bytes) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let unsendable = |character| TokensError::Unsendable {
+            path: path.to_owned(),
+            line,
+            character,
+        };
+        if bytes.trim_ascii_start().starts_with(b"#") {
+            continue;
+        }
+        let token = std::str::from_utf8(bytes).map_err(|error| {
+            let byte = bytes[error.valid_up_to()];
+            unsendable(format!("the byte 0x{byte:02X}, which is not UTF-8"))
+        })?;
+        let token = token.trim();
+        if let Some(character) = header_text::unsendable(token) {
+            return Err(unsendable(character));
+        }
+        if !token.is_empty() {
+            tokens.push(token.to_owned());
+        }
+    }
     match tokens.is_empty() {
         true => Err(TokensError::Empty(path.to_owned())),
         false => Ok(tokens),
@@ -280,6 +310,27 @@ mod tests {
         assert!(matches!(tokens("# none\n\n"), Err(TokensError::Empty(_))));
         let missing = Tokens::read(Path::new("no/such/file"));
         assert!(matches!(missing, Err(TokensError::Read { .. })));
+    }
+
+    #[test]
+    fn a_token_that_no_request_can_send_is_refused_by_its_character() {
+        let said = tokens("# übersetzt\nfirst\ntwo words\n")
+            .unwrap_err()
+            .to_string();
+        assert!(said.starts_with("line 3 of "), "{said}");
+        let character = "contains a blank (U+0020), which a request cannot send";
+        assert!(said.contains(character), "{said}");
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"schl\xfcssel").unwrap();
+        let said = Tokens::read(file.path()).unwrap_err().to_string();
+        assert!(said.contains("the byte 0xFC, which is not UTF-8"), "{said}");
+        // Every visible ASCII character is accepted, and found in the header of a request.
+        let every: String = (b'!'..=b'~').map(char::from).collect();
+        let access = Access::new(Some(tokens(&every).unwrap()), 0, 1);
+        let mut headers = HeaderMap::new();
+        let value = format!("Bearer {every}").parse().unwrap();
+        headers.insert(header::AUTHORIZATION, value);
+        assert!(access.client(&headers, ([127, 0, 0, 1], 9).into()).is_ok());
     }
 
     #[test]

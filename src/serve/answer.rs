@@ -3,8 +3,7 @@
 
 use super::players::Answer;
 use crate::chess::{Ending, Game, after, fen};
-use crate::play::{self, MoveStatistics, Report};
-use crate::uci::centipawns;
+use crate::play::{self, MoveStatistics, Report, centipawns};
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus, Suffix};
 use shakmaty::{Chess, Color, Move, MoveList, Position};
@@ -50,7 +49,7 @@ impl PlayedMove {
 }
 
 /// Returns successive moves from the game's last position.
-fn played(game: &Game, moves: &[Move]) -> Vec<PlayedMove> {
+pub(super) fn played(game: &Game, moves: &[Move]) -> Vec<PlayedMove> {
     let mut position = game.position().clone();
     let mut played = Vec::with_capacity(moves.len());
     for &mv in moves {

@@ -13,14 +13,14 @@ use std::iter::successors;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// A JSON body.
-pub(super) struct Body<T>(pub(super) T);
+/// A JSON body of up to `TIMES` times the usual limit.
+pub(super) struct Body<T, const TIMES: usize = 1>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
+impl<T: DeserializeOwned, const TIMES: usize> FromRequest<Arc<State>> for Body<T, TIMES> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &Arc<State>) -> Result<Body<T>, Problem> {
-        let limit = state.config.limits.body;
+    async fn from_request(request: Request, state: &Arc<State>) -> Result<Self, Problem> {
+        let limit = TIMES * state.config.limits.body;
         check_headers(request.headers(), limit)?;
         let bytes = to_bytes(request.into_body(), limit);
         let bytes = timeout(state.config.limits.silence, bytes).await;

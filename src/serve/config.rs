@@ -5,8 +5,10 @@ use super::hosts::Host;
 use super::lichess_account::Lichess;
 use super::origins::Origin;
 use crate::player;
+use crate::review::Judge;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of a server.
@@ -22,6 +24,8 @@ pub struct Config {
     pub networks: Vec<PathBuf>,
     /// The file of a network that generates games, used if none of `networks` does.
     pub writer: Option<PathBuf>,
+    /// The engine that scores reviews.
+    pub judge: Option<Arc<Judge>>,
     /// The allowed clients; `None` allows all.
     pub tokens: Option<Tokens>,
     /// The origins whose pages may send requests.
@@ -107,6 +111,7 @@ impl Default for Config {
             player: player::Settings::default(),
             networks: Vec::new(),
             writer: None,
+            judge: None,
             tokens: None,
             origins: Vec::new(),
             lichess: None,

@@ -2,7 +2,7 @@
 //! errors name the field.
 
 use super::problem::Problem;
-use serde::de::value::{MapDeserializer, SeqDeserializer};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
     SeqAccess, Visitor,
@@ -174,6 +174,11 @@ impl<'de> Deserializer<'de> for Json {
             Json::Text(text) => text
                 .into_deserializer()
                 .deserialize_enum(name, variants, visitor),
+            // A variant with a value, as in {"centipawns": 31}.
+            Json::Object(fields) if fields.len() == 1 => {
+                let fields = MapDeserializer::new(fields.into_iter());
+                MapAccessDeserializer::new(fields).deserialize_enum(name, variants, visitor)
+            }
             _ => Err(Error::custom(format!(
                 "one of `{}` is needed",
                 variants.join("`, `")

@@ -122,7 +122,7 @@ mod tests {
         assert!(!format!("{read:?}").contains("lip"));
         assert!(matches!(token("\n# none\n"), Err(TokensError::Empty(_))));
         for text in ["lip_secret and more", "lip_sécret"] {
-            assert!(matches!(token(text), Err(TokensError::Malformed(_))));
+            assert!(matches!(token(text), Err(TokensError::Unsendable { .. })));
         }
     }
 

@@ -32,12 +32,8 @@ impl LichessToken {
     /// [`Tokens::read`](super::Tokens::read).
     ///
     /// # Errors
-    /// [`TokensError`] if the file cannot be read, or its first line is not a token.
+    /// As [`Tokens::read`](super::Tokens::read).
     pub fn read(path: &Path) -> Result<LichessToken, TokensError> {
-        let token = token_lines(path)?.swap_remove(0);
-        match token.chars().all(|letter| letter.is_ascii_graphic()) {
-            true => Ok(LichessToken(token)),
-            false => Err(TokensError::Malformed(path.to_owned())),
-        }
+        Ok(LichessToken(token_lines(path)?.swap_remove(0)))
     }
 }

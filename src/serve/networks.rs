@@ -11,6 +11,7 @@ use crate::error_report::one_line;
 use crate::generate::Generator;
 use crate::network::backends::{LoadError, network_file};
 use crate::network::{self, OpenError};
+use crate::review::{LoadedNetwork, NetworkIdentity};
 use crate::{play, player};
 use parking_lot::Mutex;
 use std::path::PathBuf;
@@ -41,6 +42,8 @@ pub(super) struct Loaded {
     pub(super) family: &'static str,
     /// The shared backend; concurrent requests form one batch.
     pub(super) backend: Arc<dyn Backend>,
+    /// The network's identity in stored reviews.
+    identity: NetworkIdentity,
     options: BackendOptions,
     /// The eager network for explanations, which handles one request at a time.
     eager: Mutex<Option<Eager>>,
@@ -65,15 +68,24 @@ impl Loaded {
                 network::architecture(&file).map_or(NO_FAMILY, |it| it.family())
             }
         };
-        let own = &backend.properties().name;
+        let own = backend.properties().name.clone();
         Ok(Loaded {
-            name: name.unwrap_or(own).to_owned(),
+            name: name.map_or(own, str::to_owned),
             family,
+            identity: NetworkIdentity::of(options, backend.properties())?,
             backend,
             options: options.clone(),
             eager: Mutex::default(),
             generator: Mutex::default(),
         })
+    }
+
+    /// Returns the network as reviews use it.
+    pub(super) fn identified(&self) -> LoadedNetwork {
+        LoadedNetwork {
+            backend: self.backend.clone(),
+            identity: self.identity.clone(),
+        }
     }
 
     fn is_built_in(&self) -> bool {

@@ -25,6 +25,8 @@ use utoipa::{Modify, OpenApi};
         routes::people,
         routes::analyse,
         routes::review,
+        routes::outline,
+        routes::judge,
         routes::generate,
         routes::explain,
         routes::attention,

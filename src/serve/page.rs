@@ -1,25 +1,26 @@
-//! The web page, its built-in board, and the API documentation. None of them load anything from
-//! other sites.
+//! The web page, its built-in board and Stockfish, and the API documentation. None of them load
+//! anything from other sites.
 
+use super::position::Written;
 use super::problem::Problem;
 use super::state::State;
-use crate::chess::fen;
-use crate::openings::named_openings;
+use crate::openings::named_opening;
 use crate::review::{PARTS_MODULE, PARTS_STYLE};
-use axum::Router;
-use axum::extract::Path;
-use axum::extract::rejection::PathRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State as Shared};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::sync::{Arc, LazyLock};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
 
 /// The files of chessground and chessops that tools/setup downloaded: names and contents.
 const BOARD: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
+
+/// The files of Stockfish compiled to WebAssembly, if tools/setup downloaded them.
+const STOCKFISH: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/stockfish.rs"));
 
 const PAGE: &str = include_str!("page/index.html");
 const NO_BOARD: &str = include_str!("page/no_board.html");
@@ -30,12 +31,13 @@ macro_rules! files {
     ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 const FILES: &[(&str, &[u8])] = files! {
-    "address.js" "analyse.js" "api.js" "board.css" "board.js" "chart.js" "clock.js" "compare.js"
-    "docs.js" "dom.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "game.js" "generate.js"
-    "illegal.js" "imagine.js" "lines.js" "main.js" "movelist.js" "openings.js" "opponents.js"
-    "people.js" "play.js" "played.js" "promotion.js" "rating.js" "review.css" "review.js"
-    "review_games.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
-    "sound.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
+    "address.js" "analyse.js" "api.js" "beside.js" "board.css" "board.js" "chart.js" "clock.js"
+    "compare.js" "docs.js" "dom.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "game.js"
+    "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "lines.js" "main.js"
+    "movelist.js" "notation.js" "openings.js" "opponents.js" "people.js" "pgn.js" "play.js"
+    "played.js" "promotion.js" "rating.js" "review.css" "review.js" "review_games.js"
+    "review_judged.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
+    "sound.js" "stockfish.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
 /// The parts of the review page that the web page shares.
 const REVIEW: &[(&str, &[u8])] = &[
@@ -52,30 +54,28 @@ const SVG: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "image/svg+
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// The policy of Stockfish's worker, which may also compile WebAssembly.
+const WORKER_POLICY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'";
+
 /// Returns whether the board was available when the program was built.
 pub(super) fn has_board() -> bool {
     !BOARD.is_empty()
 }
 
-/// The names of openings by the first four fields of their FEN, as gzipped JSON, which every
-/// browser can read.
-static OPENINGS: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let named = named_openings().into_iter().map(|(opening, game)| {
-        let fields = fen(game.position());
-        let fields: Vec<&str> = fields.split(' ').take(4).collect();
-        (
-            fields.join(" "),
-            format!("{} {}", opening.eco, opening.name),
-        )
-    });
-    let json = serde_json::to_vec(&named.collect::<BTreeMap<_, _>>());
-    let packed = json.map_err(io::Error::from).and_then(|json| {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(&json)?;
-        encoder.finish()
-    });
-    packed.unwrap_or_default()
-});
+/// A game whose opening the page asks for.
+#[derive(Deserialize)]
+struct Played {
+    fen: Option<String>,
+    /// The moves in UCI notation, separated by blanks.
+    moves: String,
+}
+
+/// An opening's name as the page shows it.
+#[derive(Serialize)]
+struct Named {
+    /// The ECO code and the name; `None` if the game has reached no named position.
+    name: Option<String>,
+}
 
 pub(super) fn router() -> Router<Arc<State>> {
     Router::new()
@@ -84,7 +84,8 @@ pub(super) fn router() -> Router<Arc<State>> {
             get(async || page(if has_board() { PAGE } else { NO_BOARD })),
         )
         .route("/docs", get(async || page(DOCUMENTATION)))
-        .route("/page/openings.json", get(openings))
+        .route("/page/opening", get(opening))
+        .route("/page/stockfish.json", get(stockfish))
         .route(
             "/page/pieces.svg",
             get(async || guarded((SVG, PIECES).into_response())),
@@ -97,19 +98,51 @@ pub(super) fn router() -> Router<Arc<State>> {
             "/board/{*name}",
             get(async |name: Name| file(&[BOARD], name)),
         )
+        .route("/stockfish/{name}", get(stockfish_file))
 }
 
 fn page(html: &'static str) -> Response {
     guarded(Html(html).into_response())
 }
 
-async fn openings() -> Response {
-    let packed = tokio::task::spawn_blocking(|| OPENINGS.as_slice()).await;
-    let headers = [
-        (header::CONTENT_TYPE, "application/json"),
-        (header::CONTENT_ENCODING, "gzip"),
-    ];
-    guarded((headers, packed.unwrap_or_default()).into_response())
+async fn opening(
+    Shared(state): Shared<Arc<State>>,
+    query: Result<Query<Played>, QueryRejection>,
+) -> Response {
+    let Ok(Query(Played { fen, moves })) = query else {
+        return Problem::not_found().into_response();
+    };
+    let moves: Vec<String> = moves.split_ascii_whitespace().map(str::to_owned).collect();
+    let written = Written {
+        fen: fen.as_deref(),
+        moves: &moves,
+        chess960: false,
+    };
+    let named = written.game(state.config.limits.moves).map(|game| Named {
+        name: named_opening(&game).map(|(opening, _)| format!("{} {}", opening.eco, opening.name)),
+    });
+    guarded(named.map(Json).into_response())
+}
+
+/// Returns the path of the script that runs Stockfish in a worker, if it is built in.
+async fn stockfish() -> Response {
+    let mut names = STOCKFISH.iter().map(|(name, _)| name);
+    let script = names.find(|name| name.ends_with(".js"));
+    let script = script.map(|name| format!("/stockfish/{name}"));
+    guarded(Json(json!({ "script": script })).into_response())
+}
+
+/// Returns a file of Stockfish, whose name contains the version.
+async fn stockfish_file(name: Name) -> Response {
+    let mut response = file(&[STOCKFISH], name);
+    if response.status().is_success() {
+        let policy = HeaderValue::from_static(WORKER_POLICY);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        let forever = HeaderValue::from_static("max-age=31536000, immutable");
+        headers.insert(header::CACHE_CONTROL, forever);
+    }
+    response
 }
 
 /// A file name in a URL, if it is valid text.
@@ -121,9 +154,10 @@ fn file(files: &[&'static [(&'static str, &'static [u8])]], name: Name) -> Respo
     let Some(&(_, bytes)) = files.find(|(known, _)| *known == name) else {
         return Problem::not_found().into_response();
     };
-    let kind = match name.ends_with(".css") {
-        true => "text/css; charset=utf-8",
-        false => "text/javascript; charset=utf-8",
+    let kind = match name.rsplit_once('.') {
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "wasm")) => "application/wasm",
+        _ => "text/javascript; charset=utf-8",
     };
     guarded(([(header::CONTENT_TYPE, kind)], bytes).into_response())
 }

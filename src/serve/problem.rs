@@ -67,6 +67,13 @@ impl Problem {
         }
     }
 
+    /// Returns the problem for a request for the judge of a server without one.
+    pub(super) fn no_judge(field: &str) -> Problem {
+        let detail = "this server has no judge: install Stockfish, or start the server with \
+                      `--judge` and a UCI engine";
+        Problem::field(field, detail)
+    }
+
     /// Returns the problem for a request that does not name its host.
     pub(super) fn wrong_host() -> Problem {
         let detail = "send one header `Host` with the name and port of this server";

@@ -1,6 +1,7 @@
 //! Request bodies.
 
 mod checked;
+mod judged;
 mod review;
 
 pub(super) use checked::{Look, Question, Writing, analysis};
@@ -10,6 +11,7 @@ use super::config::Config;
 use super::json::parse;
 use crate::agent::AgentKind;
 use crate::generate::GameResult;
+use crate::review::curve::Evaluation;
 use crate::review::report::Side;
 use serde::Deserialize;
 #[cfg(test)]
@@ -205,8 +207,67 @@ pub(super) struct ReviewRequest {
     elo: Option<u16>,
     /// Nodes per position; by default 800.
     nodes: Option<u64>,
-    /// The network that searches, by its name in `/v1/agents`; by default `main`.
+    /// The network that searches if there is no judge, by its name in `/v1/agents`; by default
+    /// `main`.
     network: Option<String>,
+    /// Whether the server's judge scores the games; by default it does if the server has one.
+    judge: Option<JudgeChoice>,
+    /// Scores that the client's own engine has found, which are used instead of the server's.
+    judged: Option<JudgedGames>,
+}
+
+/// The source of the scores of the games.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub(super) enum JudgeChoice {
+    /// Tessera's own search.
+    None,
+    /// The server's judge.
+    Server,
+}
+
+/// Scores of an engine that the client runs.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct JudgedGames {
+    /// The engine's name, which the review shows.
+    engine: String,
+    /// Its nodes for each position.
+    nodes: u64,
+    /// For each game of the PGN, in order, the scores of its positions: one for the starting
+    /// position and one after each move. A score is null if it is unknown or if the position has no
+    /// legal move. The list of a game that cannot be read is ignored.
+    games: Vec<Vec<Option<JudgedPosition>>>,
+}
+
+/// A position's score, from the view of the side to move.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct JudgedPosition {
+    /// The score.
+    evaluation: Evaluation,
+    /// The moves that lead to it, at least one, in UCI notation.
+    line: Vec<String>,
+    /// The score of the second-best move, if it is known.
+    second: Option<Evaluation>,
+}
+
+/// A position to score with the server's judge.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct JudgeRequest {
+    /// The starting position, as a FEN; by default the initial position of chess.
+    fen: Option<String>,
+    /// The moves played from the starting position, in UCI notation or SAN.
+    moves: Option<Vec<String>>,
+    /// Whether to castle by the rules of Chess960.
+    chess960: Option<bool>,
+    /// Number of nodes; by default the number that reviews use.
+    nodes: Option<u64>,
 }
 
 /// A position for which to return attention.
@@ -244,6 +305,7 @@ pub fn is_request(path: &str, body: &[u8]) -> bool {
             parse::<GenerateRequest>(body).and_then(|it| it.writing(&config).map(drop))
         }
         "/v1/review" => parse::<ReviewRequest>(body).and_then(|it| it.reviewing(&config).map(drop)),
+        "/v1/judge" => parse::<JudgeRequest>(body).and_then(|it| it.question(&config).map(drop)),
         "/v1/explain" => {
             let request = parse::<ExplainRequest>(body);
             request.and_then(|it| it.look(&config).and(it.steps()).map(drop))

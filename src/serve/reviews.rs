@@ -7,20 +7,18 @@ use super::players::{Places, backend_problem};
 use super::problem::Problem;
 use super::request::Reviewing;
 use crate::backend::BackendError;
-use crate::chess::{Game, fen};
+use crate::chess::Game;
 use crate::error_report::one_line;
-use crate::play::{AgentError, Control};
+use crate::play::Control;
 use crate::review::curve::Evaluation;
 use crate::review::report::Report;
 use crate::review::{
-    Analysis, Analyst, Found, Setting, Source, Summary, annotated_pgn, ask_people, outline, report,
+    Judge, News, OwnSearch, Recent, ReviewError, ScoredPosition, Session, Summary, annotated_pgn,
     summary,
 };
-use parking_lot::Mutex;
 use serde::Serialize;
-use shakmaty::{CastlingMode, Color, Move, Position};
-use std::collections::VecDeque;
-use std::sync::Arc;
+use shakmaty::Position;
+use std::sync::{Arc, OnceLock};
 #[cfg(test)]
 use utoipa::ToSchema;
 
@@ -39,7 +37,7 @@ pub(super) struct BegunGame {
     report: Report,
 }
 
-/// A searched position.
+/// A position whose score is known. A position that a judge searches again is reported again.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct SearchedPly {
@@ -51,9 +49,9 @@ pub(super) struct SearchedPly {
     win: f64,
     /// White's score.
     evaluation: Evaluation,
-    /// Number of positions of the game searched so far.
+    /// Number of positions of the game with a score so far.
     searched: usize,
-    /// Number of positions of the game to search.
+    /// Number of positions of the game that need a score.
     positions: usize,
 }
 
@@ -92,50 +90,22 @@ pub(super) enum Told {
 /// The slot for reviews, and the results of earlier ones.
 pub(super) struct Reviews {
     pub(super) places: Places,
-    kept: Mutex<VecDeque<(Key, Analysis)>>,
-}
-
-/// Everything that the results of a game depend on.
-#[derive(Clone, Debug, PartialEq)]
-struct Key {
-    start: String,
-    mode: CastlingMode,
-    moves: Vec<Move>,
-    network: String,
-    nodes: u64,
+    recent: Recent,
 }
 
 impl Reviews {
     pub(super) fn new(queue: usize) -> Reviews {
         Reviews {
             places: Places::new(1, queue),
-            kept: Mutex::default(),
+            recent: Recent::new(KEPT),
         }
-    }
-
-    /// Returns the stored results of a game.
-    fn recall(&self, key: &Key, game: &Game) -> Analysis {
-        let kept = self.kept.lock();
-        let known = kept.iter().find(|(other, _)| other == key);
-        known.map_or_else(|| Analysis::new(game), |(_, analysis)| analysis.clone())
-    }
-
-    /// Stores the results of a game and evicts the oldest games.
-    fn keep(&self, key: Key, analysis: Analysis) {
-        let mut kept = self.kept.lock();
-        kept.retain(|(other, _)| *other != key);
-        kept.push_front((key, analysis));
-        let mut positions = 0;
-        kept.retain(|(_, analysis)| {
-            positions += analysis.searched.len();
-            positions <= KEPT
-        });
     }
 }
 
 /// Reviews games and reports the results.
 pub(super) struct Reviewer<'a> {
     pub(super) reviews: &'a Reviews,
+    pub(super) judge: Option<&'a Judge>,
     pub(super) main: &'a Loaded,
     pub(super) human: Option<&'a Loaded>,
     /// Number of evaluation threads.
@@ -143,33 +113,48 @@ pub(super) struct Reviewer<'a> {
     pub(super) control: Arc<Control>,
     /// Receives every report; returns whether to continue.
     pub(super) tell: &'a (dyn Fn(Told) -> bool + Sync),
-    /// Counts the nodes of a search.
+    /// Counts the nodes of Tessera's own search.
     pub(super) count_nodes: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Reviewer<'_> {
     /// Reviews the games in order. Stops early, without a report, if the client has disconnected.
     pub(super) fn review_all(&self, task: &Reviewing) -> Result<(), Problem> {
+        let judge_failure = OnceLock::new();
         let mut reports = Vec::new();
-        for (number, (source, side)) in (1..).zip(&task.games) {
-            let setting = Setting {
-                network: name(self.main),
-                people: self.human.map(name),
-                nodes: task.nodes,
-                elo: task.elo,
-                side: *side,
+        for (number, reviewed) in (1..).zip(&task.games) {
+            let (source, side) = (&reviewed.source, reviewed.side);
+            let hear = |news: News<'_>| self.hear(number, &source.game, &news);
+            let own = || {
+                Ok(OwnSearch {
+                    network: self.main.identified(),
+                    nodes: task.nodes,
+                    threads: self.threads,
+                })
             };
-            let outline = outline(source, &setting);
+            let session = Session {
+                judge: self.judge,
+                judge_failure: &judge_failure,
+                own: &own,
+                people: self.human.map(|human| human.identified()),
+                store: &self.reviews.recent,
+                control: Arc::clone(&self.control),
+                elo: task.elo,
+                hear: &hear,
+            };
+            let sent = task.sent.as_ref();
+            let outline = session.outline(source, side, sent);
             let begun = BegunGame {
                 number,
                 games: task.games.len(),
-                report: outline,
+                report: outline.map_err(|error| refused(&error))?,
             };
             if !(self.tell)(Told::Game(begun)) {
                 return Ok(());
             }
-            let analysis = self.analyse(number, source, task.nodes)?;
-            let report = report(source, &analysis, &setting);
+            let sent = sent.zip(reviewed.scores.as_deref());
+            let report = session.review(source, side, sent);
+            let report = report.map_err(|error| refused(&error))?;
             reports.push((None, report.clone().without_lines()));
             let reviewed = ReviewedGame {
                 number,
@@ -185,145 +170,49 @@ impl Reviewer<'_> {
         Ok(())
     }
 
-    /// Returns the analysis of a game after searching the positions that have not been searched
-    /// yet.
-    fn analyse(&self, number: usize, source: &Source, nodes: u64) -> Result<Analysis, Problem> {
-        let key = key(source, &name(self.main), nodes);
-        let mut analysis = self.reviews.recall(&key, &source.game);
-        let progress = Progress::new(number, &source.game, self.tell);
-        for (place, searched) in analysis.searched.iter().enumerate() {
-            if let Some(searched) = searched {
-                progress.tell(place, searched.for_white(progress.turn(place)));
+    fn hear(&self, number: usize, game: &Game, news: &News<'_>) {
+        match news {
+            News::Position(scored) => {
+                (self.count_nodes)(scored.nodes);
+                (self.tell)(Told::Ply(searched_ply(number, game, scored)));
             }
-        }
-        let backend = &self.main.backend;
-        let analyst = Analyst {
-            backend: Arc::clone(backend),
-            nodes,
-            workers: Analyst::workers(&**backend, self.threads),
-            control: Arc::clone(&self.control),
-        };
-        let hear = |found: Found<'_>| {
-            (self.count_nodes)(found.nodes);
-            let score = found.searched.for_white(progress.turn(found.place));
-            progress.tell(found.place, score);
-        };
-        let searched = analyst.analyse(&source.game, &mut analysis.searched, &hear);
-        let asked = match (&searched, self.human) {
-            (Ok(()), Some(human)) => self.ask(number, human, source, &mut analysis),
-            _ => Ok(()),
-        };
-        self.reviews.keep(key, analysis.clone());
-        let failed = searched.map_err(|AgentError::Backend(error)| error);
-        failed.and(asked).map_err(|error| refused(&error))?;
-        Ok(analysis)
-    }
-
-    fn ask(
-        &self,
-        game: usize,
-        human: &Loaded,
-        source: &Source,
-        analysis: &mut Analysis,
-    ) -> Result<(), BackendError> {
-        let moves = source.game.plies().len() - 1;
-        ask_people(&*human.backend, source, analysis, &mut |asked| {
-            let people = AskedPeople { game, asked, moves };
-            !self.control.stopped() && (self.tell)(Told::People(people))
-        })
-    }
-}
-
-/// Reports the progress of searches, in the order of their count.
-struct Progress<'a> {
-    number: usize,
-    game: &'a Game,
-    searched: Mutex<usize>,
-    positions: usize,
-    tell: &'a (dyn Fn(Told) -> bool + Sync),
-}
-
-impl<'a> Progress<'a> {
-    fn new(number: usize, game: &'a Game, tell: &'a (dyn Fn(Told) -> bool + Sync)) -> Progress<'a> {
-        let plies = game.plies().iter();
-        let open = plies.filter(|ply| !ply.position.legal_moves().is_empty());
-        Progress {
-            number,
-            game,
-            searched: Mutex::new(0),
-            positions: open.count(),
-            tell,
+            News::People(asked) => {
+                let people = AskedPeople {
+                    game: number,
+                    asked: *asked,
+                    moves: game.plies().len() - 1,
+                };
+                (self.tell)(Told::People(people));
+            }
+            News::Note(line) => tracing::warn!("{line}"),
         }
     }
-
-    fn turn(&self, place: usize) -> Color {
-        self.game.plies()[place].position.turn()
-    }
-
-    fn tell(&self, place: usize, (evaluation, win): (Evaluation, f64)) {
-        let mut searched = self.searched.lock();
-        *searched += 1;
-        (self.tell)(Told::Ply(SearchedPly {
-            game: self.number,
-            ply: place,
-            win,
-            evaluation,
-            searched: *searched,
-            positions: self.positions,
-        }));
-    }
 }
 
-fn name(network: &Loaded) -> String {
-    network.backend.properties().name.clone()
-}
-
-fn key(source: &Source, network: &str, nodes: u64) -> Key {
-    let start = &source.game.plies()[0].position;
-    Key {
-        start: fen(start),
-        mode: source.game.mode(),
-        moves: source.moves(),
-        network: network.to_owned(),
-        nodes,
+fn searched_ply(number: usize, game: &Game, scored: &ScoredPosition<'_>) -> SearchedPly {
+    let plies = game.plies();
+    let turn = plies[scored.place].position.turn();
+    let (evaluation, win) = scored.searched.for_white(turn);
+    let open = plies
+        .iter()
+        .filter(|ply| !ply.position.legal_moves().is_empty());
+    SearchedPly {
+        game: number,
+        ply: scored.place,
+        win,
+        evaluation,
+        searched: scored.known,
+        positions: open.count(),
     }
 }
 
 /// Returns the problem for a game that cannot be evaluated.
-fn refused(error: &BackendError) -> Problem {
+fn refused(error: &ReviewError) -> Problem {
     match error {
-        BackendError::Unencodable(error) => Problem::field("pgn", one_line(error)),
-        error => backend_problem(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn source(moves: &str) -> Source {
-        Source::read(moves.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    #[test]
-    fn games_of_long_ago_are_forgotten() {
-        let reviews = Reviews::new(1);
-        let first = source("1. e4 e5 *");
-        let known = |nodes| reviews.recall(&key(&first, "a", nodes), &first.game);
-        let mut analysis = Analysis::new(&first.game);
-        let marked = |analysis: &Analysis| analysis.people[0].is_some();
-        analysis.people[0] = Some(crate::review::people::Shares {
-            played: [0.5; 11],
-            best: None,
-        });
-        reviews.keep(key(&first, "a", 5), analysis.clone());
-        assert!(marked(&known(5)) && !marked(&known(6)));
-        assert!(!marked(&reviews.recall(&key(&first, "b", 5), &first.game)));
-        let long = source(&"1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(KEPT / 8));
-        reviews.keep(key(&long, "a", 5), Analysis::new(&long.game));
-        assert!(marked(&known(5)));
-        reviews.keep(key(&long, "a", 6), Analysis::new(&long.game));
-        assert!(!marked(&known(5)));
-        assert_eq!(reviews.kept.lock().len(), 1);
+        ReviewError::Backend(BackendError::Unencodable(error)) => {
+            Problem::field("pgn", one_line(error))
+        }
+        ReviewError::Backend(error) => backend_problem(error),
+        ReviewError::Load(error) => Problem::internal(one_line(error)),
     }
 }

@@ -7,6 +7,7 @@ mod eval;
 mod explain;
 mod generate;
 mod health;
+mod judge;
 mod moves;
 mod people;
 mod review;
@@ -18,6 +19,7 @@ pub(super) use eval::*;
 pub(super) use explain::*;
 pub(super) use generate::*;
 pub(super) use health::*;
+pub(super) use judge::*;
 pub(super) use moves::*;
 pub(super) use people::*;
 pub(super) use review::*;
@@ -49,6 +51,8 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/v1/analyse", post(analyse))
         .route("/v1/generate", post(generate))
         .route("/v1/review", post(review))
+        .route("/v1/review/outline", post(outline))
+        .route("/v1/judge", post(judge))
         .route("/v1/explain", post(explain))
         .route("/v1/attention", post(attention))
         .route("/api/cloud-eval", get(cloud_eval))

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) players: Arc<Players>,
     /// Slots for evaluations without a player.
     pub(super) evaluations: Places,
+    /// Slots for the judge's scores of single positions.
+    pub(super) judging: Places,
     pub(super) reviews: Reviews,
     backends: Backends,
     networks: OnceLock<Arc<Networks>>,
@@ -51,6 +53,7 @@ impl State {
             metrics: Metrics::new(),
             players: Arc::new(Players::new(limits, backends.clone())),
             evaluations: Places::new(limits.evaluations, limits.queue),
+            judging: Places::new(limits.parallel, limits.queue),
             reviews: Reviews::new(limits.queue),
             backends,
             networks: OnceLock::new(),
@@ -122,6 +125,7 @@ impl State {
     pub(super) fn stop_all(&self) {
         self.players.places.close();
         self.evaluations.close();
+        self.judging.close();
         self.reviews.places.close();
         for control in self.controls.lock().iter().filter_map(Weak::upgrade) {
             control.stop();

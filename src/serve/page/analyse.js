@@ -1,15 +1,16 @@
 // Analysis of a game, position by position.
 
 import { hash } from "./address.js";
+import * as beside from "./beside.js";
 import { isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
 import { element, finder, trouble } from "./dom.js";
 import { edit } from "./editor.js";
 import { EvalBar } from "./evalbar.js";
 import { fenOf } from "./fen.js";
-import { legalMove } from "./game.js";
 import { showLines } from "./lines.js";
 import { MoveList } from "./movelist.js";
+import { legalMove } from "./notation.js";
 import { openingOf } from "./openings.js";
 import { asked, chosenPlayer, listPlayers, searches, server } from "./opponents.js";
 import * as people from "./people.js";
@@ -59,9 +60,12 @@ async function nameOpening(game) {
   if (game === board.game) at("opening").textContent = name ?? "";
 }
 
+const showBeside = () => beside.show(study.node, playLine);
+
 /** Shows everything that is known about the position. */
 function showKnown() {
   const { node } = study;
+  showBeside();
   const ending = studying.game().ending();
   const last = node.parent ? `${moveNumber(node)}${node.san}: ` : "";
   const turn = node.position.turn === "white" ? "White to move." : "Black to move.";
@@ -109,9 +113,12 @@ function setRunning(controller) {
 
 function restart() {
   running?.abort();
+  beside.stop();
   setRunning(undefined);
+  const isOpen = isWanted && !studying.game().ending();
+  if (isOpen) beside.run(studying.game(), study.node, showBeside);
   const isEnough = study.node.known?.statistics && study.node.known.nodes >= Number(engine.elements.nodes.value);
-  if (isWanted && !isEnough && !studying.game().ending()) analyse();
+  if (isOpen && !isEnough) analyse();
 }
 
 /** Analyses in rounds. Each round has more nodes than the previous one and reuses its tree, so that the reported
@@ -144,7 +151,7 @@ async function analyse() {
 
 at("run").addEventListener("click", () => {
   isWanted = !running;
-  if (isWanted) study.node.known = undefined;
+  if (isWanted) study.node.known = study.node.judged = undefined;
   restart();
 });
 engine.addEventListener("change", ({ target }) => {
@@ -207,6 +214,10 @@ export function begin() {
   engine.elements.nodes.max = server.limits.nodes;
   engine.elements.lines.max = server.limits.lines;
   studying.watch(draw);
+  beside.begin(() => {
+    showBeside();
+    restart();
+  });
 }
 
 /** Opens the tab; the URL may contain a position. */
@@ -220,4 +231,5 @@ export function enter(fen) {
 export function leave() {
   isShown = isWanted = false;
   running?.abort();
+  beside.leave();
 }

@@ -33,6 +33,7 @@ let waiting;
 
 const nameOf = (index) => "abcdefgh"[index % 8] + (1 + (index >> 3));
 const indexOf = (name) => name.charCodeAt(0) - 97 + 8 * (Number(name[1]) - 1);
+const value = (q) => `${q < 0 ? "−" : "+"}${Math.abs(q).toFixed(2)}`;
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(100 * value))} %`;
 
 function draw() {
@@ -67,6 +68,7 @@ async function explain() {
   board.arrows([]);
   at("figure").replaceChildren();
   at("legend").textContent = "";
+  at("values").textContent = "";
   if (!name) return say("No network here can be looked into.");
   if (ending) return say(`The game is over: ${ending.why}. There is nothing to explain.`);
   if (isAttention && network(name).family === WITHOUT_ATTENTION) return say("This network has no attention: choose another picture.");
@@ -77,13 +79,24 @@ async function explain() {
     say("The network is being looked into…");
     const question = { ...request, attention: false, ...(reads && { elo: Number(elo) }) };
     const { explanation } = await asked("/v1/explain", question);
-    if (current === answers && form.elements.view.value === view) views[view](explanation);
+    if (current === answers && form.elements.view.value === view) {
+      views[view](explanation);
+      showValues(explanation);
+    }
     trouble("");
   } catch (error) {
     if (isAbort(error)) return;
     say("");
     trouble(error.message);
   }
+}
+
+/** Shows the position's value beside the values after its best moves. */
+function showValues({ evaluation, moves, lookahead: { best, gap, is_large: isLarge, usual_gap: usual } }) {
+  const after = best.map((index) => `${moves[index].san}\u00a0${value(moves[index].q)}`).join(", ");
+  const difference = `${Math.abs(gap).toFixed(2)} ${gap > 0 ? "more" : "less"}`;
+  const doubt = isLarge ? ` The network disagrees with itself: it expects ${difference} here than after its best move. Usually the difference is ${usual}.` : "";
+  at("values").textContent = `Expected result ${value(evaluation.q)}, after the best moves ${after}.${doubt}`;
 }
 
 const say = (text) => (at("status").textContent = text);

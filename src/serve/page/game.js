@@ -1,20 +1,10 @@
 // Games: positions, moves, endings, and PGN.
 
-import { normalizeMove } from "/board/chessops/chess.js";
 import { INITIAL_FEN } from "/board/chessops/fen.js";
-import { makeSan, parseSan } from "/board/chessops/san.js";
-import { makeUci, opposite, parseUci } from "/board/chessops/util.js";
+import { makeSan } from "/board/chessops/san.js";
+import { makeUci, opposite } from "/board/chessops/util.js";
 import { fenOf, readFen } from "./fen.js";
-
-/** Returns a move given in UCI notation or SAN, if it is legal in a position. */
-export function legalMove(position, text) {
-  const written = text.trim().replace(/0/g, (zero, at, all) => (/^[0O]-[0O]/i.test(all) ? "O" : zero));
-  const san = parseSan(position, written);
-  if (san) return san;
-  const uci = parseUci(written.toLowerCase());
-  const move = uci && normalizeMove(position, uci);
-  return move && position.isLegal(move) ? move : undefined;
-}
+import { legalMove } from "./notation.js";
 
 /** A game without variations. */
 export class Game {

@@ -17,6 +17,6 @@ export function showLines(list, { lines, turn }, fullmoves, choose) {
       button.addEventListener("click", () => choose(moves.slice(0, index + 1)));
       return [button, " "];
     });
-    return element("li", {}, element("b", { textContent: scoreText(score, turn) }), element("span", {}, ...buttons));
+    return element("li", {}, element("b", { textContent: scoreText(score, turn) }), " ", element("span", {}, ...buttons));
   }));
 }

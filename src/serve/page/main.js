@@ -6,11 +6,12 @@ import { agents } from "./api.js";
 import { trouble } from "./dom.js";
 import * as explain from "./explain.js";
 import * as generate from "./generate.js";
+import * as judges from "./judges.js";
 import { server } from "./opponents.js";
 import * as play from "./play.js";
 import { setUpSliders } from "./rating.js";
 import * as review from "./review.js";
-import "./settings.js";
+import { openSettings } from "./settings.js";
 
 const parts = { play, analyse, review, explain, generate };
 let isReady = false;
@@ -60,11 +61,13 @@ addEventListener("keydown", (event) => {
 });
 
 document.getElementById("trouble").addEventListener("click", () => trouble(""));
+document.getElementById("settings-open").addEventListener("click", () => openSettings({ judge: judges.chosenJudge() }));
 addEventListener("hashchange", show);
 setUpSliders();
 show();
 try {
   Object.assign(server, await agents());
+  await judges.begin();
   for (const part of Object.values(parts)) part.begin();
   isReady = true;
   show();

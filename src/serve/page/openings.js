@@ -1,14 +1,26 @@
-// Names of openings, by position.
+// Names of openings.
 
-import { keyOf } from "./game.js";
+import { INITIAL_FEN } from "./game.js";
 
-let table;
+/** The names by query, so that stepping through a game asks once for each position. */
+const known = new Map();
 
-/** Loads the table, which is empty if it is unavailable. */
-const load = () => (table ??= fetch("/page/openings.json").then((it) => it.json()).catch(() => ({})));
-
-/** Returns the name of the last named position in a game, if it has one. */
+/** Returns the name of a game's opening, if it has one. The server finds it by the same rule as in reviews. */
 export async function openingOf(game) {
-  const names = await load();
-  return game.positions.map((position) => names[keyOf(position)]).findLast(Boolean);
+  const query = new URLSearchParams({ moves: game.moves.map(({ uci }) => uci).join(" ") });
+  if (game.fen !== INITIAL_FEN) query.set("fen", game.fen);
+  const key = query.toString();
+  if (!known.has(key)) known.set(key, ask(key));
+  return known.get(key);
+}
+
+async function ask(key) {
+  try {
+    const answer = await fetch(`/page/opening?${key}`);
+    return (await answer.json()).name ?? undefined;
+  } catch {
+    // The server cannot be reached; the next question asks again.
+    known.delete(key);
+    return undefined;
+  }
 }

@@ -12,6 +12,8 @@ const LINES = 6;
 const LEAST = 0.02;
 /** Number of milliseconds that a position stays on the board before it is requested. */
 const WAIT = 150;
+/** The rating above which most players in the training games are masters. */
+const MASTERS = 2200;
 
 const at = finder("people");
 let waiting;
@@ -43,11 +45,17 @@ export function show() {
   const none = reads ? (isOver ? "The game is over here." : "") : "No network here knows what people play.";
   at("none").textContent = none;
   at("none").hidden = !none;
-  for (const name of ["chart", "moves"]) at(name).hidden = Boolean(none);
+  for (const name of ["chart", "moves", "note"]) at(name).hidden = Boolean(none);
   at("rating").closest(".rated").hidden = Boolean(none);
   if (none) return;
   if (node.people) draw();
   else ask(node);
+}
+
+/** Returns what limits the shares at a rating. */
+function note(rating) {
+  if (!study.node.people.corrected) return "This network sees mates in one and hanging pieces alike at every rating.";
+  return rating > MASTERS ? `Above ${MASTERS}, the shares are learned from masters' games; none are given above 2600.` : "";
 }
 
 function draw() {
@@ -65,6 +73,7 @@ function draw() {
     words: "The share of players who play each move, from 600 to 2600",
   });
   at("chart").replaceChildren(drawing);
+  at("note").textContent = note(rating);
   const shown = moves.map((move, index) => ({ ...move, index, share: shareAt({ ratings, shares: move.shares }, rating) }));
   shown.sort((one, other) => other.share - one.share);
   at("moves").replaceChildren(...shown.map(({ san, uci, index, share }) => {

@@ -3,11 +3,14 @@
 
 import { html, isAbort, stream } from "./api.js";
 import { trouble } from "./dom.js";
-import { Game } from "./game.js";
+import { chosenJudge, describeJudge } from "./judges.js";
+import { chances } from "./judging.js";
 import { load, offer, showForm, showWaiting, whenAsked } from "./review_games.js";
-import { isBad, openingOf, player, titleOf } from "./review_parts.js";
+import { gameOf, judgeOf, judged } from "./review_judged.js";
+import { isBad, openingOf, player, scoresOf, titleOf } from "./review_parts.js";
 import { tryAgain } from "./review_retry.js";
 import { actions, at, board, drawAll, drawGraph, keys, state } from "./review_view.js";
+import { openSettings } from "./settings.js";
 import { save } from "./store.js";
 
 /** The key under which the last request is stored, for a reload. */
@@ -26,14 +29,27 @@ const say = (text) => (at("status").textContent = text);
 async function review(request) {
   running?.abort();
   const own = (running = new AbortController());
-  let isWhole = false;
+  let [isBegun, isWhole] = [false, false];
   trouble("");
   showWaiting(true);
   try {
-    for await (const update of stream("/v1/review", request, own.signal)) {
+    let whole = request;
+    if (!judgeOf(request)) {
+      const begin = (report) => {
+        begun(report, true);
+        isBegun = true;
+        keep(request);
+      };
+      const hear = (score) => running === own && judgedOne(score);
+      whole = await judged(request, chosenJudge(), own.signal, begin, hear);
+    }
+    for await (const update of stream("/v1/review", whole, own.signal)) {
       if (running !== own) return;
       if (update.event === "error") throw new Error(update.detail);
-      if (update.event === "game") begun(update, request);
+      if (update.event === "game") {
+        if (!isBegun) begun(update.report);
+        keep(whole);
+      }
       if (update.event === "ply") searched(update);
       if (update.event === "people") people(update);
       if (update.event === "review") finished(update);
@@ -49,23 +65,35 @@ async function review(request) {
   }
 }
 
-function begun({ report }, request) {
-  const game = new Game(report.start.fen);
-  for (const { san } of report.plies) game.play(game.legal(san));
+/** Shows a game whose review begins. */
+function begun(report, isByBrowser) {
   state.trying?.leave();
-  Object.assign(state, { report, game, at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
-  asked = request;
-  sessionStorage.setItem(KEY, JSON.stringify(request));
+  Object.assign(state, { report, game: gameOf(report), at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
   showForm(false);
   at("shown").hidden = false;
   at("progress").hidden = false;
   at("progress").removeAttribute("value");
   at("title").textContent = titleOf(report);
   at("opening").textContent = openingOf(report);
+  at("scores").textContent = "";
   for (const name of ["save", "pgn"]) at(name).disabled = true;
-  say("Searching the positions.");
+  at("another").textContent = "Cancel";
+  say(isByBrowser ? "Stockfish searches the positions in this browser." : "Searching the positions.");
   drawAll();
   board.redraw();
+}
+
+/** Stores a request for a reload and for other forms of the report. */
+function keep(request) {
+  asked = request;
+  sessionStorage.setItem(KEY, JSON.stringify(request));
+}
+
+/** Shows a score of Stockfish in this browser. */
+function judgedOne({ place, score, done, all }) {
+  const win = 50 + 50 * chances(score.evaluation);
+  const isWhite = state.game.positions[place].turn === "white";
+  searched({ ply: place, win: isWhite ? win : 100 - win, searched: done, positions: all });
 }
 
 function searched({ ply, win, searched, positions }) {
@@ -89,7 +117,9 @@ function finished({ report, pgn }) {
   Object.assign(state, { report, line: null, isDone: true });
   annotated = pgn;
   at("progress").hidden = true;
+  at("scores").textContent = scoresOf(report);
   for (const name of ["save", "pgn"]) at(name).disabled = false;
+  at("another").textContent = "Another game";
   const count = report.plies.filter((ply) => isBad(ply) && (!report.side || ply.side === report.side)).length;
   say(`${count || "No"} ${count === 1 ? "move" : "moves"} to look at. ${report.game.warnings.join(" ")}`);
   drawAll();
@@ -128,7 +158,7 @@ async function savePage() {
 
 whenAsked(review);
 addEventListener("review-choose", close);
-actions.tryAgain = (ply) => tryAgain(ply, { nodes: asked.nodes, elo: asked.elo });
+actions.tryAgain = (ply) => tryAgain(ply, { nodes: asked.nodes, elo: asked.elo }, judgeOf(asked));
 at("another").addEventListener("click", close);
 at("save").addEventListener("click", savePage);
 at("pgn").addEventListener("click", () => save(annotated, fileName("pgn")));
@@ -141,7 +171,16 @@ export function press(key) {
   return true;
 }
 
+/** Shows the judge; Tessera's own nodes matter only without one. */
+function showJudge() {
+  at("judge").textContent = describeJudge();
+  at("nodes").hidden = chosenJudge() !== "none";
+}
+at("change").addEventListener("click", () => openSettings({ judge: chosenJudge() }));
+addEventListener("settings", showJudge);
+
 export function begin() {
+  showJudge();
   const last = sessionStorage.getItem(KEY);
   if (!last) return;
   const request = JSON.parse(last);

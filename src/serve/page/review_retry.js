@@ -1,6 +1,7 @@
 // Retrying a mistake: the better move has to be found on the board.
 
 import { isAbort, post } from "./api.js";
+import { judged } from "./review_judged.js";
 import { MARKS, arrowMoves, fenAt, isBad, lineOf, make, nextMark, winAt, written } from "./review_parts.js";
 import { actions, arrow, at, badge, button, buttons, draw, fill, go, open, show, state } from "./review_view.js";
 
@@ -21,10 +22,12 @@ const TOPICS = {
 };
 
 class Retry {
-  /** A bad move in the report. Its positions were searched with `settings`: the nodes and the rating. */
-  constructor(ply, settings) {
+  /** A bad move in the report. Its positions were searched with `settings`, the nodes and the rating, and scored by
+   * `by`, the judge. */
+  constructor(ply, settings, by) {
     this.ply = ply;
     this.settings = settings;
+    this.by = by;
     this.start = fenAt(state.report, ply.ply - 1);
     this.best = ply.best.moves[0];
     this.isSolved = false;
@@ -75,21 +78,21 @@ class Retry {
     if (uci === ply.uci) return { text: `${san} was played in the game. Find another move.`, facts: [] };
     const variant = state.report.game.tags.filter(([name]) => name === "Variant");
     const tags = [["SetUp", "1"], ["FEN", this.start], ...variant].map(([name, value]) => `[${name} "${value}"]\n`);
-    const request = { ...this.settings, pgn: `${tags.join("")}\n${ply.number} ${san} *` };
+    const own = { ...this.settings, pgn: `${tags.join("")}\n${ply.number} ${san} *` };
+    const request = await judged(own, this.by, this.waiting.signal);
     const { games } = await post("/v1/review", request, this.waiting.signal);
     const [tried] = games[0].report.plies;
     const isRight = !isBad(tried);
     this.isSolved = isRight;
-    const points = this.lost(tried.win);
-    const loss = points >= 1 ? `, ${points.toFixed(0)} points of 100 less` : "";
-    const text = `${san} ${isRight ? "is good as well" : "is not good enough"}: ${written(tried.evaluation) || "the game is over"} instead of ${bestScore}${loss}.`;
+    const text = `${san} ${isRight ? "is good as well" : "is not good enough"}: ${written(tried.evaluation) || "the game is over"} instead of ${bestScore}${this.fall(tried.win)}.`;
     return { isRight, text, facts: tried.reasons.played, line: tried.reply && ["Answer", tried.reply, tried.fen], tried };
   }
 
-  /** Returns how much expected score the side to move loses compared with the best move, in points of 100. */
-  lost(win) {
-    const before = winAt(state.report, this.ply.ply - 1);
-    return this.ply.side === "white" ? before - win : win - before;
+  /** Says how much lower the winning chances are than with the best move, given White's in percent. */
+  fall(win) {
+    const own = (chances) => Math.round(this.ply.side === "white" ? chances : 100 - chances);
+    const [best, tried] = [winAt(state.report, this.ply.ply - 1), win].map(own);
+    return tried < best ? `. Your winning chances are ${tried} % and not ${best} %` : "";
   }
 
   again() {
@@ -153,9 +156,9 @@ class Retry {
 const number = (name) => "abcdefgh".indexOf(name[0]) + 8 * (name[1] - 1);
 
 /** Starts retrying a bad move of the report. */
-export function tryAgain(ply, settings) {
+export function tryAgain(ply, settings, by) {
   go(ply.ply);
-  state.trying = new Retry(ply, settings);
+  state.trying = new Retry(ply, settings, by);
   draw();
   at("above").scrollIntoView({ block: "nearest" });
 }

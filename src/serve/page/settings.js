@@ -10,6 +10,7 @@ const dialog = document.getElementById("settings");
 const form = dialog.querySelector("form");
 const chosen = { ...USUAL, ...recall("settings", {}) };
 
+/** Returns a setting; `undefined` if it has no usual value and was not chosen. */
 export const setting = (name) => chosen[name];
 
 function apply() {
@@ -48,21 +49,21 @@ function picture(drawing, color, role) {
   return root.outerHTML.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"').replace("></svg>", `><g ${style}>${inside}</g></svg>`);
 }
 
-form.addEventListener("change", () => {
-  for (const { name, type, checked, value } of form.elements) {
-    if (!name || (type === "radio" && !checked)) continue;
-    chosen[name] = type === "checkbox" ? checked : value;
-  }
+form.addEventListener("change", ({ target: { name, type, checked, value } }) => {
+  chosen[name] = type === "checkbox" ? checked : value;
   remember("settings", chosen);
   apply();
+  dispatchEvent(new CustomEvent("settings"));
 });
-document.getElementById("settings-open").addEventListener("click", () => {
-  for (const [name, value] of Object.entries(chosen)) {
+
+/** Opens the dialog. `shown` are settings that are in effect whatever was chosen. */
+export function openSettings(shown) {
+  for (const [name, value] of Object.entries({ ...chosen, ...shown })) {
     const field = form.elements[name];
     if (typeof value === "boolean") field.checked = value;
     else field.value = value;
   }
   dialog.showModal();
-});
+}
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 apply();

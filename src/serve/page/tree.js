@@ -1,8 +1,10 @@
 // A game with variations.
 
-import { defaultGame, makePgn, parsePgn } from "/board/chessops/pgn.js";
+import { defaultGame, makePgn } from "/board/chessops/pgn.js";
 import { isFen } from "./fen.js";
-import { Game, INITIAL_FEN, legalMove } from "./game.js";
+import { Game, INITIAL_FEN } from "./game.js";
+import { LANGUAGES, inEnglish, legalMove } from "./notation.js";
+import { readPgn } from "./pgn.js";
 
 /** A move and the position after it; the root has no move. */
 class Node {
@@ -43,25 +45,15 @@ export class Tree {
   }
 
   static fromPgn(text) {
-    const read = parsePgn(text)[0];
-    if (!read) throw new Error("There is no game in this text.");
-    const tree = new Tree(read.headers.get("FEN") ?? INITIAL_FEN, Object.fromEntries(read.headers));
-    tree.result = read.headers.get("Result") ?? "*";
-    const stray = strayWord(text);
-    let problem;
-    const add = (node, from) => {
-      for (const child of from.children) {
-        const move = legalMove(node.position, child.data.san);
-        const place = node.san ? `${moveNumber(node)}${node.san}` : "the start";
-        if (move) add(tree.play(node, move), child);
-        else problem ??= `The moves were read up to ${place}: “${stray ?? child.data.san}” is no legal move there.`;
-      }
-    };
-    add(tree.root, read.moves);
-    if (stray) problem ??= `“${stray}” is not a move, and was left out.`;
-    const isEmpty = !tree.root.children.length && !read.headers.has("FEN");
-    if (isEmpty) throw new Error(problem ? "This is not a FEN, and it does not begin with a legal move." : "This is neither a FEN nor a game with moves.");
-    return { tree, problem };
+    const { tags, words, result, hasTags, hasMore } = readPgn(text);
+    const fen = tags.get("FEN")?.replace(/^\s*[?-]*\s*$/, "");
+    const read = (language, end) => new Reading(new Tree(fen || INITIAL_FEN, Object.fromEntries(tags)), words, language, end);
+    const { tree, problem } = choose(read, hasTags);
+    tree.result = result;
+    if (!tree.root.children.length && !fen) {
+      throw new Error(words.length ? "This is not a FEN, and it does not begin with a legal move." : "This is neither a FEN nor a game with moves.");
+    }
+    return { tree, problem: problem ?? (hasMore ? "Only the first of several games was read." : undefined) };
   }
 
   /** Plays a legal move after a node; the tree may already contain the move. */
@@ -127,12 +119,55 @@ export class Tree {
   }
 }
 
-const MOVE = /^([KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8](=?[QRBNqrbn])?|[O0o]-[O0o](-[O0o])?|--|Z0)[+#]?[!?]*$/;
-/** The parts of a PGN other than its moves: tags, comments, numbers, results. */
-const OTHER = /^\s*\[.*\]\s*$|\{[^}]*\}|;.*$|^%.*$|\$\d+|1-0|0-1|1\/2-1\/2|\d+\.+|[()*]|e\.p\.|[!?]+(?=\s)/gm;
+/** A game as it reads with a language's letters for the pieces, up to the first word that is not a legal move. A
+ * variation with such a word ends before it, and so does the main line before `end`, the index of a word. */
+class Reading {
+  constructor(tree, words, language, end) {
+    Object.assign(this, { tree, language, words, moves: [], count: 0 });
+    /** The last node of each open line, outermost first; nothing if the rest of the line is skipped. */
+    const lines = [tree.root];
+    for (const [index, word] of words.entries()) {
+      const node = lines.at(-1);
+      if (word === "(") lines.push(node?.parent);
+      else if (word === ")") lines.length > 1 && lines.pop();
+      else if (node) lines[lines.length - 1] = index === end ? undefined : this.play(node, word, index, lines.length > 1);
+      if (!lines[0]) break;
+    }
+  }
 
-/** Returns the first word in a PGN that is not a move, which the PGN parser would skip. */
-const strayWord = (text) => text.replace(OTHER, " ").split(/\s+/).find((word) => word && !MOVE.test(word));
+  /** Plays a word after a node and returns the node after it; nothing if the word is not a legal move. */
+  play(node, word, index, isVariation) {
+    const move = legalMove(node.position, word, this.language);
+    if (!move) {
+      const why = inEnglish(word, this.language) ? "is no legal move there" : "is not a move";
+      this.problem ??= `${isVariation ? "A variation was" : "The moves were"} read up to ${place(node)}: “${word}” ${why}.`;
+      return undefined;
+    }
+    const child = this.tree.play(node, move);
+    this.moves[index] = child;
+    this.count += 1;
+    return child;
+  }
+}
+
+/** Reads a game in the language that reads all of it or, if none does, most of it. Where such languages disagree about a
+ * word, the reading ends, unless the game has tags: a file with tags is written in English if it can be. */
+function choose(read, hasTags) {
+  const all = LANGUAGES.map((language) => read(language));
+  const whole = all.filter(({ problem }) => !problem);
+  const candidates = whole.length ? whole : all;
+  const best = candidates.reduce((one, other) => (other.count > one.count ? other : one));
+  if (hasTags && best === all[0]) return best;
+  const doubts = candidates.map((other) => best.moves.findIndex((node, at) => node && other.moves[at] && other.moves[at].uci !== node.uci));
+  const first = Math.min(...doubts.filter((at) => at >= 0));
+  if (first === Infinity) return best;
+  const other = candidates[doubts.indexOf(first)];
+  const [one, two] = [best, other].map(({ moves, language }) => `${moves[first].san} in ${language.name}`);
+  const { tree } = read(best.language, first);
+  return { tree, problem: `The moves were read up to ${place(best.moves[first].parent)}: “${best.words[first]}” is ${one} and ${two}, and the other moves do not decide.` };
+}
+
+const place = (node) => (node.san ? `${moveNumber(node)}${node.san}` : "the start");
 
 /** Returns the number in front of a node's move. */
 export function moveNumber(node) {

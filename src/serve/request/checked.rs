@@ -1,8 +1,8 @@
 //! Validated requests, in the form that players, networks and generators use.
 
 use super::{
-    AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GenerateRequest, MoveRequest,
-    PeopleRequest, Thinking,
+    AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GenerateRequest, JudgeRequest,
+    MoveRequest, PeopleRequest, Thinking,
 };
 use crate::agent::{AgentKind, HIGHEST_RATING};
 use crate::chess::{Game, Ratings};
@@ -119,6 +119,23 @@ impl EvalRequest {
             None => "main",
         };
         Ok((game, self.network.as_deref().unwrap_or(usual), ratings))
+    }
+}
+
+impl JudgeRequest {
+    /// Returns the game and the number of nodes, if one is requested.
+    pub(in crate::serve) fn question(
+        &self,
+        config: &Config,
+    ) -> Result<(Game, Option<u64>), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        let most = config.limits.nodes;
+        match self.nodes {
+            Some(nodes) if !(1..=most).contains(&nodes) => {
+                Err(Problem::field("nodes", format!("must be 1 to {most}")))
+            }
+            nodes => Ok((game, nodes)),
+        }
     }
 }
 
@@ -399,7 +416,7 @@ mod tests {
     }
 
     /// Every endpoint that takes a body, and its schema.
-    const ENDPOINTS: [(&str, &str); 7] = [
+    const ENDPOINTS: [(&str, &str); 8] = [
         ("/v1/move", "MoveRequest"),
         ("/v1/analyse", "AnalyseRequest"),
         ("/v1/eval", "EvalRequest"),
@@ -407,6 +424,7 @@ mod tests {
         ("/v1/generate", "GenerateRequest"),
         ("/v1/explain", "ExplainRequest"),
         ("/v1/attention", "AttentionRequest"),
+        ("/v1/judge", "JudgeRequest"),
     ];
 
     /// Returns a body whose fields are all null.

@@ -5,6 +5,7 @@ use crate::player::HIGHEST_LEVEL;
 use crate::review::people::RATINGS;
 use crate::serve::networks::Loaded;
 use crate::serve::problem::Problem;
+use crate::serve::routes::REVIEW_TIMES;
 use crate::serve::state::State;
 use axum::Json;
 use axum::extract::State as Shared;
@@ -63,12 +64,24 @@ fn describe(network: &Loaded) -> NetworkDescription {
     }
 }
 
+/// An external engine that scores reviews.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(in crate::serve) struct JudgeDescription {
+    /// The name that it gives itself.
+    name: String,
+    /// Its nodes for each position.
+    nodes: u64,
+}
+
 /// Limits of a request.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct LimitsDescription {
     /// Bytes per request body.
     body_bytes: usize,
+    /// Bytes per body of a review.
+    review_body_bytes: usize,
     /// Moves per game.
     moves: usize,
     /// Nodes per search.
@@ -99,6 +112,8 @@ pub(in crate::serve) struct AgentsAnswer {
     default: String,
     agents: Vec<AgentDescription>,
     networks: Vec<NetworkDescription>,
+    /// The external engine that scores reviews; null if Tessera's own search does.
+    judge: Option<JudgeDescription>,
     limits: LimitsDescription,
 }
 
@@ -142,8 +157,13 @@ pub(in crate::serve) async fn agents(
         default: kind.map_or_else(String::new, |kind| kind.get_name().to_owned()),
         agents,
         networks: networks.iter().map(describe).collect(),
+        judge: state.config.judge.as_ref().map(|judge| JudgeDescription {
+            name: judge.name().to_owned(),
+            nodes: judge.nodes(),
+        }),
         limits: LimitsDescription {
             body_bytes: limits.body,
+            review_body_bytes: REVIEW_TIMES * limits.body,
             moves: limits.moves,
             nodes: limits.nodes,
             movetime_ms: limits.time.as_millis() as u64,

@@ -2,12 +2,11 @@
 //! White's view, and castling is written as the king taking its rook.
 
 use crate::chess::Game;
-use crate::play::Report;
+use crate::play::{Report, WrittenScore};
 use crate::serve::access::Client;
 use crate::serve::problem::Problem;
 use crate::serve::request::analysis;
 use crate::serve::state::State;
-use crate::uci::WrittenScore;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State as Shared};
@@ -144,7 +143,7 @@ impl CloudEval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::play::{Line, Score};
+    use crate::play::{Line, Score, centipawns};
 
     #[test]
     fn scores_are_whites_and_those_of_tablebases_beyond_all_others() {
@@ -168,7 +167,8 @@ mod tests {
         };
         let told = CloudEval::of(fen.to_owned(), &report, &game).pvs;
         let told: Vec<_> = told.iter().map(|line| (line.cp, line.mate)).collect();
-        let expected = [(Some(2437), None), (Some(20_000), None), (None, Some(9))];
+        let won = centipawns(1.0);
+        let expected = [(Some(won), None), (Some(20_000), None), (None, Some(9))];
         assert_eq!(told, expected);
     }
 }

@@ -1,7 +1,8 @@
 //! `/v1/eval`: one evaluation by a network. Concurrent requests are evaluated in one batch.
 
-use crate::backend::{BackendError, Batch};
+use crate::backend::{BackendError, Batch, correct};
 use crate::chess::{Game, Ratings};
+use crate::play::centipawns;
 use crate::serve::answer::{Asked, EvalAnswer, PlayedMove, Prior};
 use crate::serve::body::Body;
 use crate::serve::networks::Loaded;
@@ -10,7 +11,6 @@ use crate::serve::problem::Problem;
 use crate::serve::request::EvalRequest;
 use crate::serve::state::State;
 use crate::softmax::softmax;
-use crate::uci::centipawns;
 use axum::Json;
 use axum::extract::State as Shared;
 use shakmaty::Position;
@@ -35,20 +35,28 @@ pub(in crate::serve) async fn eval(
         game.set_ratings(Ratings::of(game.position().turn(), elo, opponent));
     }
     let _place = state.evaluations.enter()?.await?;
-    let answer = evaluate(network, &game).await;
+    let answer = evaluate(network, &game, ratings.is_some()).await;
     let answer = answer.map_err(|error| backend_problem(&error))?;
     state.metrics.evaluations.inc();
     Ok(Json(answer))
 }
 
-/// Returns the value of the game's last position, and the probabilities of its moves.
-async fn evaluate(network: &Loaded, game: &Game) -> Result<EvalAnswer, BackendError> {
+/// Returns the value of the game's last position, and the probabilities of its moves, of people's
+/// moves if the game has ratings.
+async fn evaluate(
+    network: &Loaded,
+    game: &Game,
+    is_of_people: bool,
+) -> Result<EvalAnswer, BackendError> {
     let properties = network.backend.properties();
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
     batch.push(game, &moves, &properties.encoder)?;
     let evaluations = network.evaluate(batch).await?;
     let mut probabilities = evaluations.logits(0).to_vec();
+    if is_of_people {
+        correct(properties, [(game, &moves[..], &mut probabilities[..])]);
+    }
     softmax(&mut probabilities, 1.0);
     let mut policy: Vec<_> = moves.iter().copied().zip(probabilities).collect();
     policy.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -34,6 +34,7 @@ pub(in crate::serve) async fn metrics(Shared(state): Shared<Arc<State>>) -> impl
     let places = [
         &state.players.places,
         &state.evaluations,
+        &state.judging,
         &state.reviews.places,
     ];
     let waiting = places.iter().map(|it| it.waiting()).sum();

@@ -1,6 +1,6 @@
 //! `/v1/people`: the moves that people play, by rating.
 
-use crate::backend::{BackendError, Batch};
+use crate::backend::{BackendError, Batch, correct};
 use crate::chess::{Game, Ratings};
 use crate::review::people::RATINGS;
 use crate::serve::answer::{Asked, PlayedMove};
@@ -27,7 +27,11 @@ pub(in crate::serve) struct PeopleAnswer {
     asked: Asked,
     /// The network's name.
     network: String,
-    /// The ratings, in ascending order. Both players are assumed to have the same rating.
+    /// Whether the shares are corrected by the rules for what people of each rating see: mates in
+    /// one and pieces that can be taken. Only networks that were fitted for it are.
+    corrected: bool,
+    /// The ratings, in ascending order, none above those of the players whose moves the network
+    /// learned. Both players are assumed to have the same rating.
     ratings: Vec<u16>,
     /// The legal moves, in descending order of their largest share at any rating.
     moves: Vec<Popularity>,
@@ -65,6 +69,7 @@ pub(in crate::serve) async fn people(
     Ok(Json(PeopleAnswer {
         asked: Asked::of(&game),
         network: properties.name.clone(),
+        corrected: properties.correction.is_some(),
         ratings: RATINGS.to_vec(),
         moves,
     }))
@@ -75,18 +80,23 @@ async fn popularity(network: &Loaded, game: &Game) -> Result<Vec<Popularity>, Ba
     let legal = game.position().legal_moves();
     let encoder = &network.backend.properties().encoder;
     let mut batch = Batch::default();
-    for rating in RATINGS {
+    let games = RATINGS.map(|rating| {
         let mut game = game.clone();
         game.set_ratings(Ratings::both(rating));
-        batch.push(&game, &legal, encoder)?;
+        game
+    });
+    for game in &games {
+        batch.push(game, &legal, encoder)?;
     }
     let evaluations = network.evaluate(batch).await?;
-    let policies = (0..RATINGS.len()).map(|index| {
-        let mut policy = evaluations.logits(index).to_vec();
-        softmax(&mut policy, 1.0);
-        policy
-    });
-    let policies: Vec<Vec<f32>> = policies.collect();
+    let logits = (0..RATINGS.len()).map(|index| evaluations.logits(index).to_vec());
+    let mut policies: Vec<Vec<f32>> = logits.collect();
+    let asked = games.iter().zip(&mut policies);
+    correct(
+        network.backend.properties(),
+        asked.map(|(game, logits)| (game, &legal[..], &mut logits[..])),
+    );
+    policies.iter_mut().for_each(|policy| softmax(policy, 1.0));
     let moves = legal.iter().enumerate().map(|(place, &mv)| Popularity {
         mv: PlayedMove::among(game, &legal, mv),
         shares: policies.iter().map(|policy| policy[place]).collect(),

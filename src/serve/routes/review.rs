@@ -1,7 +1,7 @@
 //! `/v1/review`: reviews of games, with each position reported as it is searched.
 
 use crate::play::Control;
-use crate::review::{Summary, game_page};
+use crate::review::{Report, Summary, game_page, unscored};
 use crate::serve::access::Client;
 use crate::serve::body::Body;
 use crate::serve::media::{HTML, JSON, PGN, preferred};
@@ -23,6 +23,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 #[cfg(test)]
 use utoipa::ToSchema;
+
+/// A review's body may have this many times the usual limit, because it may contain scores.
+pub(in crate::serve) const REVIEW_TIMES: usize = 16;
 
 /// The end of a review.
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +88,9 @@ impl From<Told> for ReviewUpdate {
     }
 }
 
-/// Reviews games: marks, reasons in words, and the moves that people of each rating play. With
+/// Reviews games: marks, reasons in words, and the moves that people of each rating play. The scores
+/// are those of the server's judge (see `/v1/agents`), of Tessera's own search, or of the client's
+/// engine. With
 /// `Accept: text/event-stream` or `application/x-ndjson`, the response is a stream that reports
 /// each position as it is searched; with `text/html`, a self-contained page for one game; with
 /// `application/x-chess-pgn`, the games with marks and comments. A game that cannot be read to its
@@ -103,7 +108,7 @@ pub(in crate::serve) async fn review(
     Shared(state): Shared<Arc<State>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
-    Body(request): Body<ReviewRequest>,
+    Body(request): Body<ReviewRequest, REVIEW_TIMES>,
 ) -> Result<Response, Problem> {
     let task = request.reviewing(&state.config)?;
     let networks = state.networks()?.clone();
@@ -132,6 +137,33 @@ pub(in crate::serve) async fn review(
     Ok(format.respond(updates, state.config.limits.beat()))
 }
 
+/// A game that nobody has scored yet.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(in crate::serve) struct OutlineAnswer {
+    /// Its report, which contains only the moves, players and opening.
+    report: Report,
+}
+
+/// Returns a game as a review reads it, without scores. A client with an engine of its own scores
+/// the positions and sends them to `/v1/review` as `judged`. The request is the review's, with one
+/// game.
+#[cfg_attr(test, utoipa::path(post, path = "/v1/review/outline", request_body = ReviewRequest, responses(
+    (status = 200, description = "The game", body = OutlineAnswer),
+)))]
+pub(in crate::serve) async fn outline(
+    Shared(state): Shared<Arc<State>>,
+    Body(request): Body<ReviewRequest>,
+) -> Result<Json<OutlineAnswer>, Problem> {
+    let task = request.reviewing(&state.config)?;
+    let [game] = &task.games[..] else {
+        let detail = "an outline shows one game: send one";
+        return Err(Problem::field("pgn", detail));
+    };
+    let report = unscored(&game.source, game.side);
+    Ok(Json(OutlineAnswer { report }))
+}
+
 /// Returns the network that searches.
 fn searching<'a>(networks: &'a Networks, task: &Reviewing) -> Result<&'a Loaded, Problem> {
     let network = networks.named(&task.network)?;
@@ -148,14 +180,16 @@ fn start(
     control: Arc<Control>,
 ) -> Result<mpsc::Receiver<ReviewUpdate>, Problem> {
     let place = state.reviews.places.enter()?;
-    let plies = task.games.iter().map(|(game, _)| game.game.plies().len());
+    let plies = task.games.iter().map(|it| it.source.game.plies().len());
     // There is room for every event, so a slow reader neither delays the review nor misses an
-    // event.
-    let (updates, heard) = mpsc::channel(2 * plies.sum::<usize>() + 2 * task.games.len() + 2);
+    // event: a judge reports a position up to twice, then Tessera's search may, and the model of
+    // human play does.
+    let (updates, heard) = mpsc::channel(4 * plies.sum::<usize>() + 2 * task.games.len() + 2);
     let state = state.clone();
     run_in_turn(place, updates, ReviewUpdate::Error, move |updates| {
         let reviewer = Reviewer {
             reviews: &state.reviews,
+            judge: state.config.judge.as_deref().filter(|_| task.uses_judge),
             main: searching(&networks, &task)?,
             human: networks.human.as_ref().ok(),
             threads: state.config.limits.parallel,

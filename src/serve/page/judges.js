@@ -1,0 +1,43 @@
+// The judge that scores the moves in a review: Stockfish on the server, Stockfish in this browser, or Tessera itself.
+
+import { NODES } from "./judging.js";
+import { server } from "./opponents.js";
+import { setting } from "./settings.js";
+import { script } from "./stockfish.js";
+
+const fields = document.querySelectorAll("#settings [name=judge]");
+const note = document.getElementById("settings-judge-note");
+
+/** The available judges, the better ones first, with their names and their nodes per position. */
+const available = new Map();
+
+/** Finds out which judges there are. */
+export async function begin() {
+  if (server.judge) available.set("server", { ...server.judge, name: `${server.judge.name} on the server` });
+  if (await script()) available.set("browser", { name: "Stockfish in this browser", nodes: NODES });
+  else note.textContent = "Stockfish is not built into this page: run tools/setup --stockfish and build again.";
+  available.set("none", { name: "Tessera" });
+  for (const field of fields) field.disabled = !available.has(field.value);
+}
+
+/** Returns the judge to use, `server`, `browser` or `none`: the one chosen in the settings, if it is available. */
+export function chosenJudge() {
+  const [best] = available.keys();
+  return available.has(setting("judge")) ? setting("judge") : best;
+}
+
+/** Returns the judge that can be shown beside Tessera, `server` or `browser`, if there is one. */
+export function otherJudge() {
+  const [best] = available.keys();
+  return [chosenJudge(), best].find((judge) => judge !== "none");
+}
+
+/** Returns how to get Stockfish, if there is none. */
+export const missing = () => (available.size > 1 ? undefined : note.textContent);
+
+/** Describes the judge to use, and how to get a better one if there is none. */
+export function describeJudge() {
+  const { name, nodes } = available.get(chosenJudge());
+  if (nodes) return `Judge: ${name}, ${nodes.toLocaleString("en")} nodes a position.`;
+  return `No judge: the marks come from Tessera's own scores. ${missing() ?? ""}`.trim();
+}

@@ -1,0 +1,33 @@
+// The judge of a review: requests name the server's or none, or contain the scores of Stockfish in this browser.
+
+import { isAbort, post } from "./api.js";
+import { trouble } from "./dom.js";
+import { Game } from "./game.js";
+import { judge } from "./judging.js";
+
+/** Returns the game of a report. */
+export function gameOf(report) {
+  const game = new Game(report.start.fen);
+  for (const { san } of report.plies) game.play(game.legal(san));
+  return game;
+}
+
+/** Returns the judge of a complete request. */
+export const judgeOf = (request) => (request.judged ? "browser" : request.judge);
+
+/** Completes a request for a review by a judge: `server`, `browser` or `none`. In the browser, `begin` is called with
+ * the report, which contains only the moves so far, and `hear` with each score. If Stockfish fails there, the review
+ * goes on without a judge. */
+export async function judged(request, by, signal, begin = () => {}, hear = () => {}) {
+  if (by !== "browser") return { ...request, judge: by };
+  const { report } = await post("/v1/review/outline", request, signal);
+  begin(report);
+  try {
+    const scores = await judge([gameOf(report)], signal, hear);
+    return { ...request, judged: scores };
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    trouble(`Stockfish failed in this browser: ${error.message}. The marks come from Tessera's own scores.`);
+    return { ...request, judge: "none" };
+  }
+}

@@ -1,4 +1,4 @@
-"""Runs the release builds of `tessera` and `train` for the scripts in this folder."""
+"""Runs the release builds of `tessera` and `tessera-train` for the scripts in this folder."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def measure(program, *words):
 def train(config, folder, settings, *words):
     """Trains in `folder` with some configuration keys overridden; returns the metrics lines."""
     words = [*words, *(f"--set={name}={value}" for name, value in settings.items())]
-    run("train", "run", config, "-o", folder, *words)
+    run("tessera-train", "run", config, "-o", folder, *words)
     lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     return list(map(json.loads, lines))
 
@@ -56,4 +56,4 @@ def architecture(config):
             toml.append(line)
         elif line.endswith("]"):
             shapes[words[0]] = json.loads(words[1])
-    return tomllib.loads("\n".join(toml)), shapes, measure("train", "size", config)
+    return tomllib.loads("\n".join(toml)), shapes, measure("tessera-train", "size", config)

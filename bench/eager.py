@@ -1,8 +1,8 @@
-"""A Chessformer in PyTorch's eager mode, as a baseline for `train`.
+"""A Chessformer in PyTorch's eager mode, as a baseline for `tessera-train`.
 
-Architecture, losses and optimizer are the same as in `train`, but written in the usual Python
+Architecture, losses and optimizer are the same as in `tessera-train`, but written in the usual Python
 style: one batch at a time, with bfloat16 autocast and torch.optim.NAdam. The parameters are
-created from the list that `train size --parameters` prints, so a difference between the
+created from the list that `tessera-train size --parameters` prints, so a difference between the
 two models causes an error instead of giving one of them an advantage.
 """
 

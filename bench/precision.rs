@@ -124,6 +124,7 @@ fn body(folder: &TempDir) -> Named {
         search_value: "wdl".to_owned(),
         training: Value::Null,
         licence: "CC0-1.0".to_owned(),
+        correction: None,
     };
     let network = Network::new(architecture, &weights, about);
     write("BT4's shape, small", &network, folder)

@@ -1,4 +1,4 @@
-//! The parts that the command lines of `tessera` and `train` share: parsing, names from earlier
+//! The parts that the command lines of `tessera` and `tessera-train` share: parsing, names from earlier
 //! releases, time spans, and the options that select a network and its device.
 
 mod described;

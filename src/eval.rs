@@ -25,7 +25,7 @@ pub mod runner;
 pub mod throughput;
 
 use crate::bounded::LARGEST_TEXT;
-use crate::data::pgn::GameError;
+use crate::data::pgn::{GameError, GamePlace};
 use crate::packed;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -52,12 +52,12 @@ pub enum SuiteError {
         reason: String,
     },
     /// A skipped game.
-    #[error("{path}, game {game}: {source}")]
+    #[error("{path}, {game}: {source}")]
     Game {
         /// The file.
         path: PathBuf,
-        /// Number of the game, starting from 1.
-        game: usize,
+        /// The game.
+        game: GamePlace,
         /// The problem.
         source: GameError,
     },

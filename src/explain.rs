@@ -17,6 +17,7 @@ mod evaluator;
 mod gradients;
 mod heads;
 mod lens;
+mod lookahead;
 mod occlusion;
 mod page;
 mod picture;
@@ -35,6 +36,7 @@ pub use evaluator::Evaluation;
 pub use gradients::{Attribution, Gradients};
 pub use heads::{Ablation, Head, RelationScore, SampleAblation};
 pub use lens::LensLayer;
+pub use lookahead::Lookahead;
 pub use occlusion::{Occluded, Occlusion};
 pub use page::{LARGEST_PAGE, RenderedPage, page};
 pub use picture::pictures;
@@ -67,6 +69,8 @@ pub struct Explanation {
     pub evaluation: Evaluation,
     /// The legal moves, most probable first.
     pub moves: Vec<MoveReport>,
+    /// The values after the best moves, compared with the evaluation.
+    pub lookahead: Lookahead,
     /// The move that the attributions and ablations explain.
     pub chosen: usize,
     /// Attention maps, if the network has attention.
@@ -188,12 +192,14 @@ pub fn explain(
     let mut heads = heads::score(&evaluator, &settings.sample)?;
     let sample = &settings.sample;
     ablation::ablate(&evaluator, game, order[chosen], sample, &mut heads)?;
+    let moves = report_moves(&evaluator, game, &moves, &order, priors)?;
     Ok(Explanation {
         network: network.about.name.clone(),
         ratings: evaluator.ratings(game),
         fen: fen(game.position()),
+        lookahead: Lookahead::new(inside.evaluated.evaluation.q, &moves),
         evaluation: inside.evaluated.evaluation,
-        moves: report_moves(&evaluator, game, &moves, &order, priors)?,
+        moves,
         chosen,
         attention: attention::maps(&inside),
         lens: lens::read(&evaluator, &inside, &order)?,

@@ -2,7 +2,7 @@
 //! evaluates existing positions and games, including games sampled from networks' policies.
 //!
 //! Games are written to a [`Journal`] as PGN, with `[%eval]` comments that refer to the preceding
-//! moves, as `train pack --evals chooser` expects. If the engine reports several moves (option
+//! moves, as `tessera-train pack --evals chooser` expects. If the engine reports several moves (option
 //! MultiPV), all but the best are written as variations of one move.
 //! [`TargetRules::alternatives`](crate::data::label::TargetRules) combines the moves into a
 //! distribution.

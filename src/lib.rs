@@ -3,7 +3,7 @@
 //! tessera is one tile of a mosaic.
 //!
 //! Two binaries are thin shells over this library: `tessera` speaks UCI and measures players, and
-//! `train` trains networks from games.
+//! `tessera-train` trains networks from games.
 //!
 //! # The map
 //!
@@ -15,6 +15,7 @@
 //! | [`softmax`] | from logits to probabilities |
 //! | [`plural`] | numbers with their nouns |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
+//! | [`tactics`] | features of moves by the rules alone: mates, exchanges, captures; a small network that corrects a policy by them |
 //! | [`tablebase`] | Syzygy endgame tables: the result of a position, and the root moves that preserve it; results for king and one piece against king, without tables |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`backend`] | [`backend::Backend`], the evaluation interface: a batch of encoded positions → values and policy logits; caching and batching around it; two backends without a network |
@@ -89,6 +90,8 @@ pub mod explain;
 #[cfg(feature = "torch")]
 pub mod generate;
 pub mod guide;
+#[cfg(any(feature = "serve", feature = "cloud"))]
+mod header_text;
 #[cfg(feature = "torch")]
 pub mod interop;
 pub mod label;
@@ -120,9 +123,13 @@ mod skip;
 pub mod softmax;
 pub mod store;
 pub mod tablebase;
+pub mod tactics;
 #[cfg(feature = "torch")]
 pub mod torch;
 #[cfg(feature = "torch")]
 pub mod train;
 pub mod uci;
 pub mod version;
+#[cfg(test)]
+#[path = "../tests/waiting.rs"]
+mod waiting;

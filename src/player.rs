@@ -454,13 +454,19 @@ impl<F: Factory> Player<F> {
     }
 }
 
-/// Warns if a rating is set but the network does not use ratings.
+/// Warns if a rating is set but the network does not use ratings, or only in part.
 fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
     let properties = backend.properties();
     if settings.agent == AgentKind::Human && !properties.reads_ratings {
         listener.note(&format!(
             "{} reads no ratings: it imitates the players it was trained on, whatever \
              UCI_Elo and SelfElo are",
+            properties.name
+        ));
+    } else if settings.agent == AgentKind::Human && properties.correction.is_none() {
+        listener.note(&format!(
+            "{} has no correction (train export --correction): mates in one and pieces that can \
+             be taken are seen alike at every rating",
             properties.name
         ));
     }

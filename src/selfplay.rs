@@ -6,7 +6,7 @@
 //! move's noise. An evaluation cache keeps the evaluations of the previous tree.
 //!
 //! Each game is written as a chunk in Lc0's format (`game_000017.gz`) and added to `games.pgn`, in
-//! which the tags state how the game ended; `train pack` can read this file. A game is finished
+//! which the tags state how the game ended; `tessera-train pack` can read this file. A game is finished
 //! once its chunk exists, so interrupted work resumes with the missing games.
 //!
 //! The random choices in a game depend only on the seed and the game's number. On the uniform and

@@ -66,7 +66,7 @@ pub enum NetworkError {
     OutOfMemory(String),
     /// The file is not TorchScript, or is damaged.
     #[error(
-        "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
+        "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `tessera-train export`"
     )]
     NotTorchScript(String),
     /// The file contains code that our exporters do not write, which might do anything.
@@ -74,11 +74,11 @@ pub enum NetworkError {
     Refused(#[from] Refusal),
     /// The TorchScript file was written by another program.
     #[error(
-        "it is a TorchScript file without a method `meta`, so not a network of this engine: `train export` writes those"
+        "it is a TorchScript file without a method `meta`, so not a network of this engine: `tessera-train export` writes those"
     )]
     Foreign,
     /// The network file was written by another version of this program.
-    #[error("{0}: export it again with `train export` of this version")]
+    #[error("{0}: export it again with `tessera-train export` of this version")]
     Contract(#[from] ContractError),
     /// The network belongs to a family that has been removed.
     #[error(
@@ -310,6 +310,7 @@ impl TorchBackend {
                 has_moves_left: heads.moves_left.is_some(),
                 has_error: heads.error.is_some(),
                 reads_ratings: planes.reads_ratings(),
+                correction: metadata.correction.clone().map(Arc::new),
                 recommended_batch,
                 recommended_threads: callers,
                 format: None,

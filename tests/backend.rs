@@ -8,7 +8,10 @@ use std::process::Command;
 /// override itself are next to its code.
 #[test]
 fn every_libtorch_program_exports_the_mkl_override() {
-    for program in [env!("CARGO_BIN_EXE_tessera"), env!("CARGO_BIN_EXE_train")] {
+    for program in [
+        env!("CARGO_BIN_EXE_tessera"),
+        env!("CARGO_BIN_EXE_tessera-train"),
+    ] {
         let Ok(nm) = Command::new("nm").arg("--dynamic").arg(program).output() else {
             crate::skip::skip("`nm`, which lists symbols");
             return;

@@ -5,6 +5,10 @@
 mod bucket;
 mod lineage;
 
+use crate::support::wait_until;
+use crate::waiting::at_some_pace;
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +20,7 @@ use tessera::data::shard::Shard;
 use tessera::store::{Generation, Name, ShardName, Store};
 
 /// Time limit for a loop in these tests, allowing for a busy machine.
-const LONGEST: Duration = Duration::from_secs(240);
+const LONGEST: Duration = Duration::from_secs(1200);
 
 fn train(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = crate::support::train(folder, arguments);
@@ -304,10 +308,9 @@ fn permanent_failures_end_the_loop() {
     }
 }
 
-/// Returns a random number from the clock, so that kills happen at different instants in each run.
-fn drawn(below: u64) -> u64 {
-    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    u64::from(time.unwrap().subsec_nanos()) / 1000 % below
+/// Returns random numbers for the instants of kills, which the machine's speed varies enough.
+fn instants() -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(60)
 }
 
 fn wait(child: &mut Child) {
@@ -333,12 +336,12 @@ fn kills() -> (u64, u64, u64) {
 fn a_loop_killed_repeatedly_loses_nothing() {
     let (kills, generations, longest) = kills();
     let folder = workplace(&config(generations, ACTORS));
-    let mut killed = 0;
+    let (mut killed, mut random) = (0, instants());
     for _ in 0..kills {
         let mut running = train(folder.path(), &["loop", "loop.toml", "--threads", "2"])
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(300 + drawn(longest)));
+        std::thread::sleep(Duration::from_millis(300 + random.random_range(0..longest)));
         killed += u64::from(running.try_wait().unwrap().is_none());
         // The loop's workers notice that their standard input is closed.
         running.kill().unwrap();
@@ -363,17 +366,17 @@ fn killed_workers_leave_the_store_intact() {
         train(folder.path(), &arguments).spawn().unwrap()
     };
     let store = Store::open(&folder.path().join("store")).unwrap();
-    let begun = Instant::now();
+    let (begun, mut random) = (Instant::now(), instants());
     let (mut actor, mut learner) = (worker("actor"), worker("learner"));
     // The workers run longer each time, so that slow machines finish too.
     let mut longest = 1000;
     while store.generations().unwrap().len() < 3 {
         assert!(begun.elapsed() < LONGEST, "timed out");
-        std::thread::sleep(Duration::from_millis(200 + drawn(longest)));
+        std::thread::sleep(Duration::from_millis(200 + random.random_range(0..longest)));
         longest += 1000;
-        let (kind, victim) = match drawn(2) {
-            0 => ("actor", &mut actor),
-            _ => ("learner", &mut learner),
+        let (kind, victim) = match random.random() {
+            true => ("actor", &mut actor),
+            false => ("learner", &mut learner),
         };
         victim.kill().unwrap();
         victim.wait().unwrap();
@@ -397,7 +400,7 @@ fn several_processes_train_together() {
         let arguments = [kind, "loop.toml", "--threads", "1"];
         let mut command = train(folder.path(), &arguments);
         if kind == "learner" {
-            command.args(["--device", "cpu", "--timeout", "60s"]);
+            command.args(["--device", "cpu", "--timeout", "600s"]);
             for (name, value) in [
                 ("RANK", number),
                 ("WORLD_SIZE", "2"),
@@ -448,6 +451,12 @@ fn the_loop_tolerates_a_faulty_and_lagging_bucket() {
 #[cfg(unix)]
 #[test]
 fn a_signalled_actor_stores_its_finished_games() {
+    at_some_pace("games are finished and stored", stores_finished_games);
+}
+
+/// Signals an actor after this many times eight seconds; returns whether it has stored games.
+#[cfg(unix)]
+fn stores_finished_games(factor: u32) -> bool {
     let folder = workplace(&config(1, &ACTORS.replace("visits = 6", "visits = 4")));
     // This shard never fills up.
     let text = config(1, ACTORS).replace("shard_rows = 24", "shard_rows = 1000000");
@@ -460,16 +469,14 @@ fn a_signalled_actor_stores_its_finished_games() {
         .spawn()
         .unwrap();
     let store = Store::open(&folder.path().join("store")).unwrap();
-    let begun = Instant::now();
-    while store.generations().unwrap().is_empty() {
-        assert!(begun.elapsed() < LONGEST);
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("there is a network", || {
+        !store.generations().unwrap().is_empty()
+    });
     let mut said = BufReader::new(actor.stderr.take().unwrap()).lines();
     assert!(said.any(|line| line.unwrap().contains("games at once")));
     // Drain the rest of the output.
     std::thread::spawn(move || said.for_each(drop));
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(8) * factor);
     let interrupt = |child: &Child| {
         let id = child.id().to_string();
         let status = Command::new("kill").args(["-TERM", &id]).status();
@@ -478,12 +485,13 @@ fn a_signalled_actor_stores_its_finished_games() {
     interrupt(&actor);
     wait(&mut actor);
     assert_eq!(actor.wait().unwrap().code(), Some(0));
-    let shards = store.shards().unwrap();
-    assert_eq!(shards.len(), 1, "finished games are in the store");
+    let shards = store.shards().unwrap().len();
+    assert!(shards <= 1, "{shards} shards");
     // The learner now has enough rows.
     interrupt(&learner);
     wait(&mut learner);
     assert_eq!(learner.wait().unwrap().code(), Some(0));
+    shards == 1
 }
 
 #[test]

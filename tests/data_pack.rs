@@ -1,4 +1,4 @@
-//! Tests `train pack` and `train stats` with real games, and the resulting shards.
+//! Tests `tessera-train pack` and `tessera-train stats` with real games, and the resulting shards.
 
 use crate::support::games;
 use std::io::Write;
@@ -67,7 +67,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         decay: 0.95,
     };
     for (name, options) in GAMES {
-        // `train pack` creates this folder.
+        // `tessera-train pack` creates this folder.
         let output = folder.path().join("shards/games.shard");
         let (shard, _) = pack(&games(name), &output, options);
         let records = records(&shard);
@@ -201,7 +201,7 @@ fn bad_games_are_skipped_by_name_or_stop_a_strict_run() {
     let (shard, said) = pack(&input, &output, &["--played"]);
     assert_eq!(records(&shard).len(), 2);
     assert!(
-        said.contains("game 2: `Ke5` at ply 2 is not a legal move"),
+        said.contains("game 2, line 6: `Ke5` at ply 2 is not a legal move"),
         "{said}"
     );
 

@@ -1,16 +1,12 @@
 //! Training in several processes, over loopback and through the real binary.
 
-use crate::support::{TRAIN, games, printed, succeed, train};
+use crate::support::{TRAIN, games, printed, succeed, train, wait_until};
 use crate::train::workplace::{assert_same_metrics, metrics};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tch::{Kind, Tensor};
 use tessera::train::Checkpoint;
-
-/// Time limit for the other processes to stop once one is gone.
-const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Creates a folder with a shard of real games and the configuration of a tiny network whose
 /// parameters still fill several buckets.
@@ -166,11 +162,8 @@ fn several_processes_take_the_steps_of_one() {
 
 /// Waits until `lines` lines of metrics have been written.
 fn wait_for(folder: &Path, output: &str, lines: usize) {
-    let started = Instant::now();
-    while metrics(folder, output).len() < lines {
-        assert!(started.elapsed() < Duration::from_secs(120), "timed out");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let what = format!("{output} has {lines} lines of metrics");
+    wait_until(&what, || metrics(folder, output).len() >= lines);
 }
 
 #[test]
@@ -184,10 +177,8 @@ fn when_one_is_killed_the_others_stop_and_all_can_resume() {
         wait_for(folder, &output, 9);
         let mut killed = processes.remove(victim);
         killed.kill().unwrap();
-        let at = Instant::now();
         killed.wait().unwrap();
         let other = processes.remove(0).wait_with_output().unwrap();
-        assert!(at.elapsed() < STOPPED_WITHIN, "{:?}", at.elapsed());
         assert!(!other.status.success(), "it finished before the kill");
         let errors = String::from_utf8_lossy(&other.stderr);
         let told = errors.lines().filter(|line| line.starts_with("error: "));

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn doctor(arguments: &[&str]) -> Output {
@@ -62,6 +63,35 @@ fn the_libtorch_of_the_build_is_healthy() {
     assert_eq!(finding(&diagnosis, "CUDA")["ok"], gpus == 0 || used > 0);
     let levels = finding(&diagnosis, "levels")["found"].as_str().unwrap();
     assert!(levels.starts_with("tessera-human"), "{levels}");
+}
+
+/// PATH finds an engine of this name first, which works or does not.
+#[cfg(unix)]
+#[test]
+fn the_judge_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/faulty_engine.py");
+    std::os::unix::fs::symlink(engine, folder.path().join("stockfish")).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let folders = std::iter::once(folder.path().to_owned()).chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(folders).unwrap();
+    for (fault, said) in [
+        ("crash", "scores reviews"),
+        ("mute", "brew install stockfish"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
+            .env("PATH", &path)
+            .env("ENGINE", env!("CARGO_BIN_EXE_tessera"))
+            .env("FAULT", fault)
+            .args(["doctor", "--json"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let diagnosis: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let judge = finding(&diagnosis, "judge");
+        assert_eq!(judge["ok"], true);
+        assert!(judge["found"].as_str().unwrap().contains(said), "{judge}");
+    }
 }
 
 #[test]

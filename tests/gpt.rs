@@ -34,6 +34,7 @@ pub fn random(config: &GptConfig) -> Network<Gpt> {
     let flat = gpt.initial_weights();
     let flat = &flat + Tensor::randn_like(&flat) * 0.2;
     let about = About {
+        correction: None,
         name: "random".to_owned(),
         search_value: String::new(),
         training: serde_json::Value::Null,

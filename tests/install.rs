@@ -82,7 +82,7 @@ fn commands_explain_relative_paths_in_a_deleted_folder() {
     let with_networks = [];
     #[cfg(feature = "torch")]
     let with_networks = {
-        let train = env!("CARGO_BIN_EXE_train");
+        let train = env!("CARGO_BIN_EXE_tessera-train");
         let fine = in_a_deleted_folder(train, &["size", "--preset", "cf-1m-gab"], "");
         let complained = String::from_utf8_lossy(&fine.stderr);
         assert!(fine.status.success(), "{complained}");

@@ -199,6 +199,7 @@ fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     let initial = model.initial_weights();
     let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
     let about = About {
+        correction: None,
         name: name.to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
@@ -264,6 +265,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+#[ignore = "needs onnxruntime: runs in tools/test --all"]
 fn onnxruntime_and_the_engine_agree() {
     let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
@@ -313,6 +315,7 @@ fn exported_onnx_is_not_imported() {
 }
 
 #[test]
+#[ignore = "needs onnxruntime: runs in tools/test --all"]
 fn lc0_gets_the_engines_outputs() {
     let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
@@ -338,6 +341,7 @@ fn lc0_gets_the_engines_outputs() {
 }
 
 #[test]
+#[ignore = "needs onnxruntime: runs in tools/test --all"]
 fn networks_from_lc0s_converter_are_read() {
     let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
@@ -386,6 +390,7 @@ fn networks_from_lc0s_converter_are_read() {
 }
 
 #[test]
+#[ignore = "needs onnxruntime: runs in tools/test --all"]
 fn maia_3_keeps_its_ratings() {
     let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
@@ -401,6 +406,7 @@ fn maia_3_keeps_its_ratings() {
         weights: Weights::new(tensors.collect()),
         architecture: Box::new(maia3),
         about: About {
+            correction: None,
             name: "maia".to_owned(),
             search_value: "wdl".to_owned(),
             training: serde_json::Value::Null,

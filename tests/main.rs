@@ -20,6 +20,7 @@ mod support;
 mod tablebase;
 mod uci;
 mod uci_python;
+mod waiting;
 
 // These modules need a network or the trainer.
 #[cfg(feature = "torch")]

@@ -353,3 +353,47 @@ fn paths_are_found_in_all_their_forms() {
     assert!(has("room::b::c", "room::a") && !has("room::b", "room"));
     assert_eq!(circle(&names("room"), &uses).len(), 2);
 }
+
+/// Returns the entries of a list in `tools/test`.
+fn listed(script: &str, name: &str) -> Vec<String> {
+    let (_, rest) = script.split_once(&format!("\n{name}=(")).unwrap();
+    let (list, _) = rest.split_once(')').unwrap();
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Tests that seed libtorch's only random number generator would disturb each other. In
+/// `tools/test`, they share a process in which one test runs after another.
+#[test]
+fn tests_that_seed_libtorch_run_one_after_another() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = fs::read_to_string(root.join("tools/test")).unwrap();
+    let mut count = 0;
+    for (folder, name) in [("src", "seeding_units"), ("tests", "seeding_ends")] {
+        let modules = listed(&script, name);
+        let folder = root.join(folder);
+        for file in files(&folder) {
+            let text = fs::read_to_string(&file).unwrap();
+            // `networks` has helpers, no tests.
+            let helpers = ["networks::plain::", "plain::write("];
+            let draws =
+                text.contains("tch::manual_seed(") || helpers.iter().any(|it| text.contains(it));
+            let inside = file.strip_prefix(&folder).unwrap().with_extension("");
+            let inside: Vec<_> = inside.iter().map(|part| part.to_str().unwrap()).collect();
+            let path = inside.join("::") + "::";
+            if !draws
+                || path.starts_with("networks::")
+                || path == "map::"
+                || path.starts_with("bin::")
+            {
+                continue;
+            }
+            assert!(
+                modules.iter().any(|module| path.contains(module.as_str())),
+                "{} seeds libtorch, but `{name}` in tools/test does not list its module",
+                file.display()
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 30, "{count}");
+}

@@ -123,6 +123,7 @@ fn write_explanations(folder: &Path) -> [&'static str; 8] {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn every_page_is_faultless_in_a_browser() {
     let Some(mut browser) = Browser::start() else {
         return;

@@ -1,4 +1,5 @@
-//! The Python package encodes positions and moves exactly as the engine does.
+//! The Python package encodes positions and moves exactly as the engine does, and reads a network's
+//! outputs as the engine does.
 
 use crate::uci_python::python;
 use rand::Rng;
@@ -7,10 +8,15 @@ use rand_xoshiro::rand_core::SeedableRng;
 use serde_json::{Value, json};
 use shakmaty::{CastlingMode, Position};
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
-use tessera::chess::Game;
+use tessera::backend::{Backend, CodePolicy, DeviceChoice, Precision, evaluate_games};
+use tessera::chess::{Game, Ratings};
 use tessera::encode::{BOARDS, Input, policy_index};
+use tessera::network::backends;
+use tessera::torch::TorchBackend;
 
 /// Number of words in a row before the ratings.
 const WORDS: usize = BOARDS + 7;
@@ -76,15 +82,11 @@ fn told_as(game: &Game, fen: &str) -> Value {
     })
 }
 
-#[test]
-fn rows_and_policies_equal_the_engines() {
-    let Some(python) = python() else { return };
-    let games = games();
-    let told = games.iter().zip(STARTS.iter().cycle());
-    let told: Vec<Value> = told.map(|(game, fen)| told_as(game, fen)).collect();
-    let lines: String = told.iter().map(|game| format!("{game}\n")).collect();
+/// Runs a script of tests/python with these lines as its input, and returns its output.
+fn answers(python: &str, script: &str, lines: String) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let mut child = Command::new(python)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/rows.py"))
+        .arg(folder.join(script))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -94,7 +96,17 @@ fn rows_and_policies_equal_the_engines() {
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
     assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn rows_and_policies_equal_the_engines() {
+    let Some(python) = python() else { return };
+    let games = games();
+    let told = games.iter().zip(STARTS.iter().cycle());
+    let told: Vec<Value> = told.map(|(game, fen)| told_as(game, fen)).collect();
+    let lines: String = told.iter().map(|game| format!("{game}\n")).collect();
+    let text = answers(python, "rows.py", lines);
     assert_eq!(text.lines().count(), games.len());
     let mut repeated = 0;
     for ((game, told), line) in games.iter().zip(told).zip(text.lines()) {
@@ -113,4 +125,114 @@ fn rows_and_policies_equal_the_engines() {
         repeated += usize::from(input.is_repetition());
     }
     assert!(repeated > 10, "{repeated}");
+}
+
+/// Returns the raw outputs of a network's own code by name, except for the policy: one number per
+/// game, or three.
+fn raw_outputs(file: &[u8], games: &[Game]) -> BTreeMap<String, Value> {
+    let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+    let script = TorchBackend::new(file, policy, device, Precision::F32, 1).unwrap();
+    let inputs: Vec<Input> = games.iter().map(Input::encode).collect();
+    let outputs = script.forward(&inputs).unwrap();
+    let named = script.metadata().outputs().zip(outputs.iter());
+    let named = named.filter(|(name, _)| *name != "policy");
+    let lists = named.map(|(name, output)| {
+        let values = Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
+        let list = match name {
+            "wdl" => json!(values.chunks(3).collect::<Vec<_>>()),
+            _ => json!(values),
+        };
+        (name.to_owned(), list)
+    });
+    lists.collect()
+}
+
+/// The raw outputs come from the networks' own code, which PyTorch runs as well, and the values
+/// that Python makes of them are those of `tessera eval`.
+#[test]
+fn values_equal_the_engines() {
+    let Some(python) = python() else { return };
+    let mut games = games();
+    games.retain(|game| !game.position().legal_moves().is_empty());
+    games.truncate(50);
+    assert_eq!(games.len(), 50);
+    for game in &mut games {
+        game.set_ratings(Ratings::both(1500));
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets");
+    let mut compared = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        // The GPT reads games and evaluates no positions.
+        if path.extension().is_none_or(|end| end != "pt") || path.ends_with("tessera-gpt.pt") {
+            continue;
+        }
+        let file = fs::read(&path).unwrap();
+        let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+        let backend = backends::open(&file, policy, device, Precision::F32, 1).unwrap();
+        let search_value = backend.metadata().search_value();
+        let batch = json!({
+            "outputs": raw_outputs(&file, &games),
+            "search_value": search_value,
+        });
+        let found: Value =
+            serde_json::from_str(&answers(python, "values.py", format!("{batch}\n"))).unwrap();
+        let evaluated = evaluate_games(&backend, &games).unwrap();
+        let properties = backend.properties();
+        assert!(properties.has_moves_left && properties.has_error);
+        for (number, evaluated) in evaluated.iter().enumerate() {
+            let value = evaluated.value;
+            let [win, draw, loss] = value.wdl();
+            let pairs = [
+                (&found["wdl"][number][0], win, 1e-3),
+                (&found["wdl"][number][1], draw, 1e-3),
+                (&found["wdl"][number][2], loss, 1e-3),
+                (&found["q"][number], value.q, 1e-3),
+                (&found["error"][number], value.error, 5e-3),
+                (&found["moves_left"][number], value.moves_left, 0.05),
+            ];
+            for (found, expected, tolerance) in pairs {
+                let difference = (found.as_f64().unwrap() - f64::from(expected)).abs();
+                assert!(
+                    difference < tolerance,
+                    "{}: {found}, not {expected}",
+                    path.display()
+                );
+            }
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 5);
+}
+
+#[test]
+fn values_are_adjusted_where_outputs_disagree() {
+    let Some(python) = python() else { return };
+    let batch = |outputs: Value, search_value: &str| {
+        let batch = json!({"outputs": outputs, "search_value": search_value});
+        let found = answers(python, "values.py", format!("{batch}\n"));
+        serde_json::from_str::<Value>(&found).unwrap()
+    };
+    let logits = json!([[0.0, 0.0, 0.0], [0.0, 40.0, 0.0], [40.0, 0.0, -40.0]]);
+    let outputs = json!({
+        "wdl": logits, "q": [1.5, -0.75, 0.0], "q_error": [-0.5, 0.25, 0.0],
+        "st": [0.0, 0.5, -1.0], "moves_left": [-3.0, 4.0, 0.0],
+    });
+    let found = batch(outputs.clone(), "q");
+    let wdl = &found["wdl"];
+    assert_eq!(wdl[0], json!([1.0, 0.0, 0.0]));
+    assert_eq!(wdl[1], json!([0.0, 0.25, 0.75]));
+    assert_eq!(
+        (&found["q"], &found["error"]),
+        (&json!([1.0, -0.75, 0.0]), &json!([0.0, 0.25, 0.0]))
+    );
+    assert_eq!(found["moves_left"], json!([0.0, 4.0, 0.0]));
+    let found = batch(outputs, "st");
+    assert_eq!(
+        (&found["q"], found.get("error")),
+        (&json!([0.0, 0.5, -1.0]), None)
+    );
+    let found = batch(json!({"wdl": logits}), "wdl");
+    assert_eq!(found["q"], json!([0.0, 0.0, 1.0]));
+    assert_eq!((found.get("error"), found.get("moves_left")), (None, None));
 }

@@ -15,7 +15,7 @@ const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 const GAMES: &str = "[Event \"a\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n1. d4 d5 0-1\n";
 
 fn train(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tessera-train"));
     command.args(arguments);
     command
 }
@@ -64,7 +64,7 @@ impl Folder {
         self.path(name)
     }
 
-    /// Packs the games in a file; returns the output of `train pack`.
+    /// Packs the games in a file; returns the output of `tessera-train pack`.
     #[track_caller]
     fn pack(&self, games: &str) -> (String, String) {
         let (input, output) = (self.write("games.pgn", games), self.path("out.shard"));
@@ -91,7 +91,7 @@ fn invalid_moves_are_named_and_skip_their_game() {
     assert!(packed.starts_with("out: 2 games, 5 samples"), "{packed}");
     assert!(packed.ends_with("1 skipped\n"), "{packed}");
     assert!(
-        said.contains("game 1: `Sf3` at ply 3 is not a move"),
+        said.contains("game 1, line 1: `Sf3` at ply 3 is not a move"),
         "{said}"
     );
     let (input, output) = (folder.path("games.pgn"), folder.path("strict.shard"));
@@ -103,20 +103,30 @@ fn invalid_moves_are_named_and_skip_their_game() {
         stats.contains("\n  unusable records               1\n"),
         "{stats}"
     );
-    assert!(said.contains("game 1: `Sf3` at ply 3"), "{said}");
+    assert!(said.contains("game 1, line 1: `Sf3` at ply 3"), "{said}");
 }
 
 #[test]
 fn null_moves_are_counted_where_they_end_a_game() {
     let folder = Folder::new();
-    let games = "1. e4 e5 2. -- Nf6 1-0\n\n1. d4 (1. -- e5) d5 0-1\n";
-    let (packed, said) = folder.pack(games);
-    assert!(packed.starts_with("out: 2 games, 4 samples"), "{packed}");
-    assert!(
-        packed.ends_with("0 skipped, 1 ended by a null move\n"),
-        "{packed}"
-    );
-    assert!(said.is_empty(), "{said}");
+    for null in ["0000", "@@@@", "--"] {
+        let games = format!("1. d4 (1. {null} e5) d5 0-1\n\n1. e4 e5 2. {null} Nf6 1-0\n");
+        let (packed, said) = folder.pack(&games);
+        assert!(packed.starts_with("out: 2 games, 4 samples"), "{packed}");
+        assert!(
+            packed.ends_with("0 skipped, 1 ended by a null move\n"),
+            "{packed}"
+        );
+        let place = format!("games.pgn, game 2, line 3, from the null move `{null}` at ply 3");
+        assert!(said.contains(&place), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        let (input, output) = (folder.path("games.pgn"), folder.path("strict.shard"));
+        let strict = train(&["pack", &input, "-o", &output, "--played", "--strict"]);
+        assert!(failure(strict).contains(&place));
+        assert!(!Path::new(&output).exists());
+        assert!(told(train(&["stats", &input])).1.contains(&place));
+        assert!(failure(train(&["stats", "--strict", &input])).contains(&place));
+    }
     let json = told(train(&["stats", &folder.path("out.shard"), "--json"])).0;
     let stats: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(stats["results"]["unknown"], 1, "{json}");
@@ -125,6 +135,72 @@ fn null_moves_are_counted_where_they_end_a_game() {
         (&targets["result"], &targets["moves_left"]),
         (&2.into(), &2.into())
     );
+}
+
+#[test]
+fn an_illegal_move_in_a_variation_costs_only_the_variation() {
+    let folder = Folder::new();
+    let game = |variation: &str| {
+        format!(
+            "1. e4 {{[%eval 0.3]}} e5 {{[%eval 0.2]}} {variation} 2. Nf3 {{[%eval 0.3]}} \
+             (2. f4 {{[%eval 0.1]}} exf4) 2... Nc6 {{[%eval 0.2]}} 1-0\n"
+        )
+    };
+    let output = folder.path("out.shard");
+    let pack = |games: &str, more: &[&str]| {
+        let input = folder.write("games.pgn", games);
+        let pack = ["pack", &input, "-o", &output, "--evals", "analysis"];
+        train(&[&pack[..], more].concat())
+    };
+    let (whole, said) = told(pack(&game(""), &[]));
+    assert!(said.is_empty(), "{said}");
+    let (packed, said) = told(pack(&game("(1... c5 {[%eval 0.2]} 2. Ke3 (2. c3))"), &[]));
+    let place = "a variation of .*, game 1, line 1: `Ke3` at ply 3 of a variation is not a legal";
+    let (what, place) = place.split_once(".*").unwrap();
+    assert!(said.contains(what) && said.contains(place), "{said}");
+    assert_eq!(packed.replace(", 1 variation left out", ""), whole);
+    assert_ne!(packed, whole);
+    let strict = pack(&game("(1... c5 2. Ke3)"), &["--strict"]);
+    assert!(failure(strict).contains(place));
+}
+
+#[test]
+fn games_that_share_a_line_are_read_each() {
+    let folder = Folder::new();
+    let games = "1. e4 e5 2. Nf3 1-0 1. d4 Sf6 0-1 1. c4 e5 *\n";
+    let (packed, said) = folder.pack(games);
+    assert!(packed.starts_with("out: 2 games, 5 samples"), "{packed}");
+    assert!(packed.ends_with("1 skipped\n"), "{packed}");
+    let place = "games.pgn, game 2, line 1: `Sf6` at ply 2 is not a move";
+    let in_review = "games.pgn, game 2, line 1: read up to 1. d4: 1... Sf6 is not a move";
+    assert!(said.contains(place), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let input = folder.path("games.pgn");
+    // Every command that reads games, and what it prints about the second one.
+    let output = folder.path("out.pgn");
+    let uniform = ["--backend", "uniform", "--nodes", "1"];
+    let review = ["review", &input, "--judge", "none"];
+    let (_, said) = told(tessera(&[&review[..], &uniform].concat()));
+    assert!(said.contains(in_review), "{said}");
+    let (stats, said) = told(train(&["stats", &input]));
+    assert!(
+        stats.contains("unusable records               1\n"),
+        "{stats}"
+    );
+    assert!(said.contains(place), "{said}");
+    // Ratings are compared with moves after the tenth ply.
+    let long = "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. c3 Nf6 5. d3 d6 6. O-O O-O 1-0";
+    let rated =
+        format!("[WhiteElo \"1500\"] {long} [WhiteElo \"1500\"] 1. d4 Sf6 0-1 1. c4 e5 *\n");
+    folder.write("games.pgn", rated);
+    let (_, said) = told(tessera(&["match-moves", &input, "--backend", "uniform"]));
+    assert!(said.contains(place), "{said}");
+    let engine = ["--engine", TESSERA, "--set", "Backend=uniform"];
+    let label = ["label", &input, "-o", &output, "--nodes", "1"];
+    let (_, said) = told(train(&[&label[..], &engine].concat()));
+    assert!(said.contains(place), "{said}");
+    let labelled = std::fs::read_to_string(&output).unwrap();
+    assert_eq!(labelled.matches("[Event ").count(), 2, "{labelled}");
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! `tessera review`, from the command line to the page in a browser.
 
+mod judged;
+
 use crate::explain::browser::chromium;
 use crate::serve::browser::Browser;
+use crate::support::wait_until;
+use crate::waiting::at_some_pace;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 use tessera::data::pgn::{Games, read_game};
 
@@ -51,8 +55,8 @@ fn folder(games: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Options for a review without a network, which is fast but of little value.
-const RANDOM: [&str; 4] = ["--backend", "random", "--nodes", "60"];
+/// Options for a review without a network or a judge, which is fast but of little value.
+const RANDOM: [&str; 6] = ["--judge", "none", "--backend", "random", "--nodes", "60"];
 
 fn reviewed(folder: &Path, arguments: &[&str]) -> Value {
     let arguments = [arguments, &RANDOM, &["--json"]].concat();
@@ -107,7 +111,7 @@ fn results_are_kept() {
 /// Unusual games and their expected results.
 #[test]
 fn odd_games_are_reviewed_as_far_as_they_go() {
-    let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
+    let long = "Nf3 Nf6 Ng1 Ng8 ".repeat(150);
     for (text, plies, said) in [
         ("1. e4 e5 2. Nf3", 3, ""),
         ("1. e4 e5 2. Ke4 Nc6 3. d4 *", 2, "not a legal move"),
@@ -120,7 +124,7 @@ fn odd_games_are_reviewed_as_far_as_they_go() {
         (
             "[Variant \"Chess960\"]\n[FEN \"bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9\"]\n\n9. Nc3 O-O *",
             1,
-            "`O-O` at ply 2",
+            "9... O-O is not a legal move",
         ),
         (&long, 600, ""),
         ("[White \"a\"]\n[Result \"*\"]\n\n*", 0, ""),
@@ -148,7 +152,16 @@ fn one_broken_game_in_a_thousand_stops_nothing() {
         ("games/b/c.pgn", broken),
         ("games/d.txt", "no"),
     ]);
-    let arguments = ["games", "--nodes", "2", "--backend", "uniform", "--json"];
+    let arguments = [
+        "games",
+        "--judge",
+        "none",
+        "--nodes",
+        "2",
+        "--backend",
+        "uniform",
+        "--json",
+    ];
     let output = review(
         folder.path(),
         &[&arguments[..], &["--player", "anna"]].concat(),
@@ -158,7 +171,7 @@ fn one_broken_game_in_a_thousand_stops_nothing() {
     assert_eq!(json["games"].as_array().unwrap().len(), 999);
     let unreadable = json["summary"]["unreadable"].to_string();
     assert!(
-        unreadable.contains("c.pgn, game 1: `nonsense` is not a FEN"),
+        unreadable.contains("c.pgn, game 1, line 1: `nonsense` is not a FEN"),
         "{unreadable}"
     );
     assert!(errors.contains("left out:"), "{errors}");
@@ -169,25 +182,36 @@ fn one_broken_game_in_a_thousand_stops_nothing() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_review_keeps_its_results() {
-    let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
+    at_some_pace("a part of the game is reviewed", keeps_results);
+}
+
+/// Interrupts a review after this many seconds of its second game; returns whether any of that
+/// game's positions have been searched.
+#[cfg(unix)]
+fn keeps_results(factor: u32) -> bool {
+    let long = "Nf3 Nf6 Ng1 Ng8 ".repeat(150);
     let folder = folder(&[("games.pgn", &format!("{GAME}\n[White \"b\"]\n\n{long}*\n"))]);
     let running = Command::new(env!("CARGO_BIN_EXE_tessera"))
         .current_dir(folder.path())
         .env("XDG_CACHE_HOME", folder.path().join("cache"))
         .args(["review", "games.pgn", "-o", "pages", "--pgn", "out.pgn"])
-        .args(["--backend", "random", "--nodes", "4000", "--json"])
+        .args([
+            "--judge",
+            "none",
+            "--backend",
+            "random",
+            "--nodes",
+            "4000",
+            "--json",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let first = folder.path().join("pages/game-0001.html");
-    let began = Instant::now();
-    while !first.exists() {
-        assert!(began.elapsed() < Duration::from_secs(120));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_secs(1));
+    wait_until("the first game is reviewed", || first.exists());
+    std::thread::sleep(Duration::from_secs(1) * factor);
     let interrupted = Command::new("kill")
         .args(["-INT", &running.id().to_string()])
         .status();
@@ -202,7 +226,10 @@ fn an_interrupted_review_keeps_its_results() {
     assert!(warnings.contains("The review was stopped"), "{warnings}");
     let plies = games[1]["plies"].as_array().unwrap();
     let known = plies.iter().filter(|ply| !ply["win"].is_null()).count();
-    assert!((1..600).contains(&known), "{known} of {}", plies.len());
+    assert!(known < 600, "{known} of {}", plies.len());
+    if known == 0 {
+        return false;
+    }
     let written = fs::read(folder.path().join("out.pgn")).unwrap();
     assert_eq!(Games::new(&written[..]).count(), 2);
     for page in ["game-0002.html", "index.html"] {
@@ -210,6 +237,7 @@ fn an_interrupted_review_keeps_its_results() {
     }
     let cache = folder.path().join("cache/tessera/review");
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 2);
+    true
 }
 
 #[test]
@@ -261,9 +289,12 @@ fn refusals_give_their_reason() {
     ]);
     for (arguments, said) in [
         (&["none.pgn"][..], "none.pgn"),
-        (&["text.pgn"], "`hello` at ply 1 is not a move"),
+        (&["text.pgn"], "1. hello is not a move"),
         (&["empty.pgn"], "no game was found"),
-        (&["game.pgn", "--player", "Zoe"], "no game of Zoe was found"),
+        (
+            &["game.pgn", "--player", "Zoe"],
+            "no game of Zoe was found: the players are ",
+        ),
         (
             &["game.pgn", "--pgn", "game.pgn"],
             "is read, so it is not written",
@@ -334,6 +365,7 @@ const USE: &str = r##"(() => {
 })()"##;
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_browser_steps_through_the_game() {
     if chromium().is_none() {
         crate::skip::skip("Chromium (Debian: apt install chromium)");
@@ -345,7 +377,7 @@ fn a_browser_steps_through_the_game() {
     )]);
     succeed(review(
         folder.path(),
-        &["two.pgn", "--nodes", "40", "-o", "pages"],
+        &["two.pgn", "--judge", "none", "--nodes", "40", "-o", "pages"],
     ));
     let Some(mut browser) = Browser::start() else {
         return;

@@ -1,11 +1,10 @@
-//! `train selfplay` through its binary: its chunks match the games that it played.
+//! `tessera-train selfplay` through its binary: its chunks match the games that it played.
 
-use crate::support::train;
+use crate::support::{train, wait_until};
 use serde_json::Value;
 use shakmaty::{Color, Position};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use tessera::chess::Game;
 use tessera::data::pgn::{open, parse_game, tag};
 use tessera::data::replay::main_line;
@@ -13,7 +12,7 @@ use tessera::data::v6::{ADJUDICATED, CUT_OFF, Chunk, V6Record};
 use tessera::data::{Legal, Policy, Wdl};
 use tessera::encode::{Input, policy_index};
 
-/// Runs `train selfplay` on the random backend.
+/// Runs `tessera-train selfplay` on the random backend.
 fn selfplay(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = train(folder, &[]);
     command
@@ -53,7 +52,7 @@ fn records(chunk: &Path) -> Vec<V6Record> {
 fn games(folder: &Path) -> Vec<String> {
     open(&folder.join("games.pgn"), |file| file)
         .unwrap()
-        .map(|game| String::from_utf8(game.unwrap()).unwrap())
+        .map(|game| String::from_utf8(game.unwrap().text).unwrap())
         .collect()
 }
 
@@ -161,12 +160,9 @@ fn killed_self_play_resumes_to_the_same_games() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let begun = Instant::now();
     let part = folder.path().join("killed/games.pgn.part");
     let size = || std::fs::metadata(&part).map_or(0, |file| file.len());
-    while size() < 3000 && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("enough games are written", || size() >= 3000);
     running.kill().unwrap();
     assert!(!running.wait().unwrap().success());
     let said = succeed(command("killed"));

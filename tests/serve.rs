@@ -12,16 +12,19 @@ mod page;
 mod requests;
 mod review;
 mod review_page;
+mod stockfish_page;
 
+use crate::support::wait_until;
+use crate::waiting::PATIENCE;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-/// Time limit for a response, allowing for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Arguments that allow [`LONG`].
+const LONG_SEARCHES: [&str; 2] = ["--max-time", "2h"];
+/// A search that would take longer than the tests wait for anything.
+const LONG: &str = r#"{"limits": {"movetime_ms": 7200000}}"#;
 
 /// A server process, killed on drop.
 pub struct Server {
@@ -38,7 +41,7 @@ impl Drop for Server {
 
 /// A response.
 #[derive(Debug)]
-struct Answer {
+pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: String,
@@ -50,21 +53,43 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
 impl Server {
-    /// Starts a server without a network and waits until it is ready.
+    /// Starts a server without a network or a judge and waits until it is ready.
     pub fn start(arguments: &[&str]) -> Server {
         let server = Server::starting(arguments);
-        let begun = Instant::now();
-        while server.get("/readyz").status != 200 {
-            assert!(begun.elapsed() < PATIENCE);
-            sleep(Duration::from_millis(10));
-        }
+        server.wait_until_ready();
         server
+    }
+
+    pub fn wait_until_ready(&self) {
+        wait_until("the server is ready", || self.get("/readyz").status == 200);
+    }
+
+    /// Returns the value of a metric without labels.
+    fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/metrics").body;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name} ")));
+        let value = line.unwrap_or_else(|| panic!("{name} in {text}"));
+        value.parse().unwrap()
+    }
+
+    /// Waits until that many searches of different games have begun.
+    fn wait_for_searches(&self, count: u64) {
+        let what = format!("{count} searches have begun");
+        wait_until(&what, || self.metric("tessera_trees") == count);
+    }
+
+    /// Waits until that many requests are queued.
+    fn wait_for_queue(&self, length: u64) {
+        let what = format!("{length} requests are queued");
+        wait_until(&what, || self.metric("tessera_waiting") == length);
     }
 
     fn starting(arguments: &[&str]) -> Server {
@@ -73,11 +98,14 @@ impl Server {
         if !arguments.contains(&"--backend") {
             command.args(["--backend", "random"]);
         }
+        if !arguments.contains(&"--judge") {
+            command.args(["--judge", "none"]);
+        }
         Server::of(command.args(arguments))
     }
 
     /// Starts a server with this command.
-    fn of(command: &mut Command) -> Server {
+    pub fn of(command: &mut Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let output = child.stdout.take().unwrap();
@@ -112,7 +140,7 @@ impl Server {
         }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         self.ask(&format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ))
@@ -123,14 +151,14 @@ impl Server {
     }
 
     /// Returns the JSON of a successful response.
-    fn json(&self, path: &str, body: &str) -> Value {
+    pub fn json(&self, path: &str, body: &str) -> Value {
         let answer = self.post(path, body);
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     }
 
     /// Returns the status and the problem of an error response.
-    fn problem(&self, path: &str, body: &str) -> (u16, Value) {
+    pub fn problem(&self, path: &str, body: &str) -> (u16, Value) {
         let answer = self.post(path, body);
         let kind = answer.header("content-type");
         assert_eq!(kind, Some("application/problem+json"), "{answer:?}");

@@ -1,21 +1,23 @@
 //! Runs our two programs for the end-to-end tests and locates their games.
 
+use crate::waiting::PATIENCE;
 use std::borrow::BorrowMut;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 use tessera::data::examples::Positions;
 use tessera::data::loader::{Cursor, Loader, LoaderError, RankShard, Sampling, Split};
 use tessera::encode::InputFormat;
 
 pub const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
-pub const TRAIN: &str = env!("CARGO_BIN_EXE_train");
+pub const TRAIN: &str = env!("CARGO_BIN_EXE_tessera-train");
 
 /// Returns a command that runs `tessera` in a folder.
 pub fn tessera(folder: &Path, arguments: &[&str]) -> Command {
     command(TESSERA, folder, arguments)
 }
 
-/// Returns a command that runs `train` in a folder.
+/// Returns a command that runs `tessera-train` in a folder.
 pub fn train(folder: &Path, arguments: &[&str]) -> Command {
     command(TRAIN, folder, arguments)
 }
@@ -55,6 +57,35 @@ pub fn fail(mut command: impl BorrowMut<Command>) -> String {
     let lines = errors.lines().filter(|line| line.starts_with("error: "));
     assert_eq!(lines.count(), 1, "{errors}");
     errors
+}
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+/// If that takes longer than [`PATIENCE`]; the message contains `what` was awaited.
+#[track_caller]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits for the exit of a process, and kills it if it hangs.
+#[track_caller]
+pub fn exit(child: &mut Child) -> ExitStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("waited in vain until process {} ended", child.id());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Returns the path of a file in tests/games.

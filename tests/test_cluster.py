@@ -12,6 +12,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from patience import PATIENCE
 from tool_test import ROOT, lack
 
 CLUSTER = ROOT / "tools/cluster"
@@ -53,7 +54,7 @@ class ClusterTest(unittest.TestCase):
 class Slurm(ClusterTest):
     def run_script(self, name, **variables):
         self.write_program("srun", '#!/bin/sh\nexec "$@"\n')
-        train = self.write_program("train", '#!/bin/sh\necho "$@" >> "$(dirname "$0")/started"\n')
+        train = self.write_program("tessera-train", '#!/bin/sh\necho "$@" >> "$(dirname "$0")/started"\n')
         path = f"{self.folder}:{os.environ['PATH']}"
         environment = {"PATH": path, "TRAIN": str(train), **variables}
         return subprocess.run([CLUSTER / name], env=environment, capture_output=True, text=True)
@@ -120,7 +121,7 @@ class Trainer(ClusterTest):
         bin = self.folder / "bin"
         bin.mkdir()
         with mock.patch.object(sys, "executable", str(bin / "python")), mock.patch.dict(os.environ, PATH="/nowhere"):
-            self.assertEqual(script.trainer(), "train")
+            self.assertEqual(script.trainer(), "tessera-train")
             self.write_program("bin/tessera-train", "#!/bin/sh\n")
             self.assertEqual(script.trainer(), str(bin / "tessera-train"))
         with mock.patch.object(sys, "executable", "/nowhere/python"), mock.patch.dict(os.environ, PATH=str(bin)):
@@ -142,13 +143,13 @@ class Ray(ClusterTest):
 
     def wait_for(self, what, count):
         """Waits until `count` workers of a kind have started."""
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE
         while sum(words[0] == what for words in self.started()) < count:
             self.assertLess(time.monotonic(), end, f"{what}: {self.started()}")
             time.sleep(0.1)
 
     def start_loop(self, *more):
-        train = self.write_program("train", TRAIN)
+        train = self.write_program("tessera-train", TRAIN)
         (self.folder / "loop.toml").write_text("")
         command = [
             sys.executable, CLUSTER / "ray-loop", self.folder / "loop.toml", "--store", self.folder / "store",
@@ -161,7 +162,7 @@ class Ray(ClusterTest):
     def test_a_worker_that_would_fail_again_ends_the_loop(self):
         self.cluster.add_node(num_cpus=2)
         loop = self.start_loop("--actors", "0", "--reanalysers", "1")
-        said, _ = loop.communicate(timeout=120)
+        said, _ = loop.communicate(timeout=PATIENCE)
         self.assertEqual(loop.returncode, 1, said)
         self.assertIn("ray-loop: error: reanalyser0: no such shard\n", said)
         self.assertEqual(sum(words[0] == "reanalyser" for words in self.started()), 1)
@@ -177,12 +178,12 @@ class Ray(ClusterTest):
         before = len(self.started())
         self.cluster.remove_node(lost, allow_graceful=False)
         self.cluster.add_node(num_cpus=2)
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE
         while len(self.started()) == before:
             self.assertLess(time.monotonic(), end, "no worker was restarted")
             time.sleep(0.1)
         (self.folder / "end").write_text("")
-        said, _ = loop.communicate(timeout=120)
+        said, _ = loop.communicate(timeout=PATIENCE)
         self.assertEqual(loop.returncode, 0, said)
         self.assertIn("the loop has ended", said)
 

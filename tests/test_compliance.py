@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import unittest
 
+from patience import PATIENCE
 from test_release import binaries
 
 
@@ -14,7 +15,7 @@ class ComplianceTest(unittest.TestCase):
             self.skipTest("fastchess is not installed")
         done = subprocess.run(
             [fastchess, "--compliance", binaries() / "tessera"],
-            capture_output=True, text=True, timeout=300, check=False,
+            capture_output=True, text=True, timeout=PATIENCE, check=False,
         )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("Engine passed all compliance checks.", done.stdout)

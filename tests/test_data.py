@@ -10,6 +10,8 @@ import threading
 import unittest
 from pathlib import Path
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 CONTENT = b"1. e4 e5 *\n"
 
@@ -83,7 +85,7 @@ class DataTest(unittest.TestCase):
     def data(self, *words, status=0):
         done = subprocess.run(
             [sys.executable, ROOT / "tools/data", "--sources", self.sources, *words],
-            cwd=self.folder, capture_output=True, text=True, timeout=60,
+            cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE,
         )
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout if status == 0 else done.stderr

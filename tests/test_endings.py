@@ -5,6 +5,7 @@ import sys
 import unittest
 from collections import Counter
 
+from patience import PATIENCE
 from tool_test import ROOT
 
 import chess
@@ -12,7 +13,7 @@ import chess
 
 def endings(*arguments, status=0):
     done = subprocess.run(
-        [sys.executable, ROOT / "tools/endings", *arguments], capture_output=True, text=True, timeout=120
+        [sys.executable, ROOT / "tools/endings", *arguments], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == status, done.stderr
     return done.stdout.splitlines() if status == 0 else done.stderr

@@ -11,6 +11,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from patience import PATIENCE
+
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 
@@ -32,7 +34,7 @@ class HelpTest(unittest.TestCase):
         for tool in tools():
             for option in ("--help", "-h"):
                 with self.subTest(tool=tool.name, option=option):
-                    done = subprocess.run([tool, option], capture_output=True, text=True, timeout=60)
+                    done = subprocess.run([tool, option], capture_output=True, text=True, timeout=PATIENCE)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(tool.name, done.stdout)
                     self.assertNotIn("#", done.stdout.splitlines()[0])
@@ -45,7 +47,7 @@ class HelpTest(unittest.TestCase):
                 with self.subTest(tool=name):
                     # -S hides installed packages.
                     command = [sys.executable, "-S", alone / name, "--help"]
-                    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+                    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(f"tools/{name}", done.stdout)
                     self.assertIn("tools/venv", done.stdout)

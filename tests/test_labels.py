@@ -5,6 +5,7 @@ import sys
 import textwrap
 import unittest
 
+from patience import PATIENCE
 from tool_test import ROOT, ToolTest
 
 # Plays 1. Ra7, or with 1,000 nodes or more the mate in one.
@@ -42,7 +43,7 @@ class LabelsTest(ToolTest):
         for text, shares in ((PUZZLES, ["50.0 %", "50.0 %"]), (PUZZLES[: PUZZLES.index("2,8")], ["0.0 %", "100.0 %"])):
             puzzles.write_text(text)
             command = [sys.executable, ROOT / "bench/labels", puzzles, "--engine", engine, "--nodes", "500", "1000"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 0, done.stderr)
             rows = [row.strip("| ").split(" | ") for row in done.stdout.splitlines()[2:]]
             self.assertEqual(rows, [["500", shares[0]], ["1,000", shares[1]]])

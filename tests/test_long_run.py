@@ -3,8 +3,11 @@
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
+
+from patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,7 +28,7 @@ line = dict(split="train", step=250, samples=32000, seconds=9, samples_per_secon
 if folder.name.endswith("-branch"):
     sys.exit()
 signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-time.sleep(60)
+time.sleep(3600)
 """
 
 
@@ -35,7 +38,7 @@ class LongRun(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        for name in ("train", "tessera"):
+        for name in ("tessera-train", "tessera"):
             program = self.folder / name
             program.write_text(TRAIN)
             program.chmod(0o755)
@@ -46,20 +49,28 @@ class LongRun(unittest.TestCase):
     def run_tool(self, *words):
         command = [ROOT / "tools/long-run", words[0], self.config, *words[1:], "--runs", self.folder / "runs"]
         command += ["--shards", self.folder, "--binaries", self.folder]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         return done.stdout + done.stderr
+
+    def start(self):
+        """Starts the run and waits for its first line; returns what the tool said."""
+        said = self.run_tool("start")
+        self.assertIn("is training", said)
+        end = time.monotonic() + PATIENCE
+        while "32,000 samples" not in said:
+            self.assertLess(time.monotonic(), end, said)
+            said = self.run_tool("status")
+        return said
 
     def test_it_starts_once_reports_and_stops(self):
         self.assertIn("not training", self.run_tool("status"))
-        first = self.run_tool("start")
-        self.assertIn("is training", first)
-        self.assertIn("32,000 samples", first)
+        first = self.start()
         again = self.run_tool("start")
         self.assertEqual(first.split(" process ")[1].split()[0], again.split(" process ")[1].split()[0])
         self.assertIn("not training", self.run_tool("stop"))
 
     def test_a_branch_decays_a_copy_and_leaves_the_run_alone(self):
-        self.run_tool("start")
+        self.start()
         network = self.folder / "branch.pt"
         self.run_tool("branch", "-o", str(network), "--limit", "12800")
         self.assertEqual(network.read_text(), "a network")

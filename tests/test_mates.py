@@ -5,6 +5,7 @@ import sys
 import textwrap
 import unittest
 
+from patience import PATIENCE
 from tool_test import ROOT, ToolTest
 
 # In every position, announces the mate in its first argument and the line in its second.
@@ -36,7 +37,7 @@ class MatesTest(ToolTest):
         engine.chmod(0o755)
         (self.folder / "suite.epd").write_text(position)
         command = [sys.executable, ROOT / "bench/mates", self.folder / "suite.epd", "--engine", engine, *more]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return [int(cell) for cell in done.stdout.splitlines()[-1].strip("| ").split(" | ")]
 

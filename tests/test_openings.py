@@ -6,6 +6,7 @@ import subprocess
 import sys
 import unittest
 
+from patience import PATIENCE
 from tool_test import ROOT, ToolTest
 
 import chess
@@ -33,7 +34,7 @@ class TestOpenings(ToolTest):
 
     def test_unreadable_games_are_named(self):
         for moves, reason in (
-            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1: `Sf3` at ply 3 is not a move"),
+            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1, line 1: `Sf3` at ply 3 is not a move"),
             ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 3 is not a legal move"),
             ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 5 is ambiguous"),
             ("1. a8Q Kg7", "`a8Q` at ply 1 is not a legal move"),
@@ -41,6 +42,8 @@ class TestOpenings(ToolTest):
             ("1. e4 (1. d4 e5", "a variation has no end"),
             ("1. e4) e5", "`)` closes no variation"),
             ("1. e4 1-0 e5", "`e5` at ply 2 follows the result"),
+            ("1. e4 e5 2. 0000 Nc6", "`0000` at ply 3 is a null move, with which the game ends"),
+            ("1. e4 @@@@ 1-0", "`@@@@` at ply 2 is a null move"),
             ("[Variant \"Atomic\"]\n\n1. e4", "variant `Atomic` is not chess"),
         ):
             self.assertIn(reason, self.refused(moves))
@@ -57,7 +60,10 @@ class TestOpenings(ToolTest):
         ):
             self.assertEqual(self.lines(f'[A "b "c" d"]\n[FEN "{PAWNS}"]\n\n{text}'), [moves], text)
         for null in ("--", "Z0", "null", "@@@@", "0000"):
-            self.assertEqual(self.lines(f"1. e4 e5 (1... {null} 2. d4) 2. {null} Nc6 *"), ["e2e4 e7e5"])
+            self.assertEqual(self.lines(f"1. e4 (1. {null} e5) e5 (1... {null} 2. d4) *"), ["e2e4 e7e5"])
+        for unknown in ("?", "-", ""):
+            tags = f'[Variant "{unknown}"]\n[FEN "{unknown}"]'
+            self.assertEqual(self.lines(f"{tags}\n\n1. e4 e5"), ["e2e4 e7e5"])
         castling = "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5"
         self.assertEqual(self.lines(f"{castling} 0-0")[0].count(" "), 6)
         self.assertEqual(self.lines(f'[Result "0-0"]\n\n{castling} 0-0 {{a}}')[0].count(" "), 5)
@@ -69,9 +75,22 @@ class TestOpenings(ToolTest):
             ("1. e4\r\n\r\n1... e5\r\n\r\n1. d4\r\n", ["e2e4 e7e5", "d2d4"]),
             ("{1. a4 *\n\n}1. e4 *\n\n{1. b4}\n% 1. c4\n\ne2e3", ["e2e4", "e2e3"]),
             ('[White "a"]\n\n1. e4\n [White "b"]\n[Event "?"]\n\n1. d4 *', ["e2e4", "d2d4"]),
+            ("1. e4 e5 1-0 1. d4 d5 0-1 1. c4 *", ["e2e4 e7e5", "d2d4 d7d5", "c2c4"]),
+            ("1.e4 e51-0 1.d4 d5*1 c4 c5 1/2-1/2 1.f4", ["e2e4 e7e5", "d2d4 d7d5", "c2c4 c7c5", "f2f4"]),
+            ("1. e4 e5 1. d4 1. d5 1. c4 c5 (1... e5 2. g3)", ["e2e4 e7e5", "d2d4 d7d5", "c2c4 c7c5"]),
+            ('[White "a"] 1. e4 e5 1-0 [White "b"] 1. d4', ["e2e4 e7e5", "d2d4"]),
+            ("1. e4 {a 1-0 1. d4} (1. d4 d5 1-0) (1. c4) e5 1-0 1. d4", ["e2e4 e7e5", "d2d4"]),
+            ("{a} e2e4 e7e5 1-0 d2d4 0-1 c2c4 *", ["e2e4 e7e5", "d2d4", "c2c4"]),
             ('[Event "?"]\n1. e4 {a\n[b]\n} *\n\n[Event "?"]\n\n1. d4', ["e2e4", "d2d4"]),
         ):
             self.assertEqual(self.lines(text), lines, text)
+
+    def test_games_are_named_with_their_line(self):
+        for text in ("1. e4 e5 1-0 1. d4 Sf6 *", "1. e4 e5 1-0\n\n\n% a\n1. d4 Sf6 *"):
+            with self.assertRaises(MatchError) as caught:
+                self.book(text).board(1)
+            line = 1 + text[: text.index("d4")].count("\n")
+            self.assertIn(f"number 2, line {line}: `Sf6` at ply 2", str(caught.exception))
 
     def test_books_are_recognised_by_content(self):
         fen = chess.Board().fen()
@@ -99,7 +118,7 @@ class TestOpenings(ToolTest):
             ):
                 done = subprocess.run(
                     [sys.executable, ROOT / "tools" / tool, *arguments, "--openings", "book.pgn"],
-                    cwd=self.folder, capture_output=True, text=True, timeout=60,
+                    cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE,
                 )
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(f"{output} holds the openings", done.stderr)

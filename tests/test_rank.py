@@ -7,6 +7,7 @@ import subprocess
 import sys
 import unittest
 
+from patience import PATIENCE
 from tool_test import ROOT, WEAK_ENGINE, ToolTest
 
 from arbiter.elo import elo
@@ -84,7 +85,7 @@ class RatingTest(unittest.TestCase):
 class ToolsTest(ToolTest):
     def rank(self, *arguments):
         command = [sys.executable, ROOT / "tools/rank", *arguments]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
 
     def pgn(self, name, *games):
         text = "".join(
@@ -124,7 +125,7 @@ class ToolsTest(ToolTest):
 
         def play():
             command = [sys.executable, ROOT / "tools/league", *arguments[:5], "--json", *arguments[5:]]
-            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 0, done.stderr)
             return json.loads(done.stdout.splitlines()[-1])
 
@@ -141,7 +142,7 @@ class ToolsTest(ToolTest):
         ]:
             (self.folder / "league.toml").write_text(text, encoding="utf-8")
             command = [sys.executable, ROOT / "tools/league", "league.toml", "-o", "games"]
-            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 2)
             self.assertIn(reason, done.stderr)
 

@@ -15,6 +15,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
+from patience import PATIENCE
 from tool_test import ROOT, binaries, lack, stated_sizes
 
 import chess
@@ -78,7 +79,7 @@ class ReleaseTest(unittest.TestCase):
         command = [str(word) for word in self.in_root("tessera")]
         top = {path.name for path in self.root.iterdir()}
         self.assertLessEqual(top, {self.folder.name, "lib", "lib64", "usr", "proc"})
-        with chess.engine.SimpleEngine.popen_uci(command, env={}, cwd="/", timeout=120) as engine:
+        with chess.engine.SimpleEngine.popen_uci(command, env={}, cwd="/", timeout=PATIENCE) as engine:
             board = chess.Board()
             while board.ply() < PLIES:
                 played = engine.play(board, chess.engine.Limit(nodes=8), info=chess.engine.INFO_ALL)
@@ -87,7 +88,7 @@ class ReleaseTest(unittest.TestCase):
             self.assertLessEqual(options_of_the_bot(), set(engine.options))
 
     def test_the_trainer_starts_in_an_empty_root(self):
-        done = subprocess.run(self.in_root("train", "--version"), env={}, cwd="/", capture_output=True, text=True)
+        done = subprocess.run(self.in_root("tessera-train", "--version"), env={}, cwd="/", capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertTrue(done.stdout.startswith("train "), done.stdout)
 
@@ -108,7 +109,7 @@ class ReleaseTest(unittest.TestCase):
             self.assertEqual(copies, ["/opt/tessera"], path)
             self.assertIn("\nENV PATH=/opt/tessera:$PATH\n", (ROOT / path).read_text())
         # Set up like the image, with the manifest's mounts.
-        self.in_root("train")
+        self.in_root("tessera-train")
         (self.root / "opt").mkdir()
         (self.root / "opt/tessera").symlink_to(f"/{self.folder.name}")
         for folder in ("dev", "loop", "run/loop", "tmp"):
@@ -120,7 +121,7 @@ class ReleaseTest(unittest.TestCase):
         jobs = {job["metadata"]["name"]: job["spec"]["template"]["spec"]["containers"][0] for job in jobs}
         store = self.root / "run/loop/store"
         # The program is also found by name, on the image's PATH.
-        words = self.new_root("--wd=/tmp", "train", "--version")
+        words = self.new_root("--wd=/tmp", "tessera-train", "--version")
         done = subprocess.run(words, env={"PATH": "/opt/tessera:/usr/bin"}, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         # The actor plays with the learner's first network.
@@ -133,7 +134,7 @@ class ReleaseTest(unittest.TestCase):
             self.addCleanup(worker.wait)
             self.addCleanup(worker.kill)
             if name == "loop-learner":
-                end = time.monotonic() + 120
+                end = time.monotonic() + PATIENCE
                 while not (store / "generations/000000.json").exists():
                     self.assertIsNone(worker.poll(), "the learner ended")
                     self.assertLess(time.monotonic(), end, "no network")
@@ -142,7 +143,7 @@ class ReleaseTest(unittest.TestCase):
                 self.assertIn("generation 0: ", worker.stderr.readline())
 
     def test_programs_look_only_beside_themselves(self):
-        for path in [self.folder / "tessera", self.folder / "train", *(self.folder / "lib").iterdir()]:
+        for path in [self.folder / "tessera", self.folder / "tessera-train", *(self.folder / "lib").iterdir()]:
             said = subprocess.run(["patchelf", "--print-rpath", path], capture_output=True, text=True, check=True)
             self.assertIn(said.stdout.strip(), ("", "$ORIGIN") if path.parent.name == "lib" else ("$ORIGIN/lib",))
         for path in loaded(self.folder / "tessera").values():
@@ -165,6 +166,11 @@ class ReleaseTest(unittest.TestCase):
         if (ROOT / ".board/installed.json").exists():
             self.assertEqual(listed["chessground"]["purl"], f"pkg:npm/chessground@{listed['chessground']['version']}")
             self.assertTrue((self.folder / "licences/board/chessops").is_file())
+        if (ROOT / ".stockfish/installed.json").exists():
+            self.assertEqual(listed["stockfish"]["purl"], f"pkg:npm/stockfish@{listed['stockfish']['version']}")
+            licences = self.folder / "licences/stockfish"
+            self.assertIn("GENERAL PUBLIC LICENSE", (licences / "Copying.txt").read_text())
+            self.assertIn(f"/tree/v{listed['stockfish']['version']}\n", (licences / "SOURCE.txt").read_text())
         for name in ("Containerfile", "tessera.service"):
             self.assertTrue((self.folder / name).is_file())
         # A crate's own licence and that of its bundled C code.
@@ -183,8 +189,8 @@ class ReleaseTest(unittest.TestCase):
                 kind = "`lib/libtorch_cpu.so`"
             elif place.parts[0] == "lib":
                 kind = "other shared objects"
-            elif place.name in ("tessera", "train") and len(place.parts) == 1:
-                kind = "`tessera` and `train`"
+            elif place.name in ("tessera", "tessera-train") and len(place.parts) == 1:
+                kind = "`tessera` and `tessera-train`"
             elif place.suffix == ".pt":
                 kind = "networks"
             else:
@@ -194,13 +200,13 @@ class ReleaseTest(unittest.TestCase):
         self.assertGreater(len(sizes), 5)
         for row, size in sizes.items():
             # The programs have the documented sizes only in a release build.
-            is_built_so = row != "`tessera` and `train`" or binaries().name == "release"
+            is_built_so = row != "`tessera` and `tessera-train`" or binaries().name == "release"
             part = 0.05 if is_built_so else 0.3
             self.assertAlmostEqual(size, stated_sizes()[row], delta=max(1, part * size), msg=row)
 
     def test_completions_and_manual_pages_are_included(self):
         share = self.folder / "share"
-        for name in ("tessera", "train"):
+        for name in ("tessera", "tessera-train"):
             self.assertIn(f"complete -F _{name}", (share / "bash-completion/completions" / name).read_text())
             self.assertTrue((share / f"man/man1/{name}.1").is_file())
             self.assertTrue((share / f"zsh/site-functions/_{name}").is_file())

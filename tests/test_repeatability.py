@@ -4,6 +4,7 @@ import random
 import subprocess
 import unittest
 
+from patience import PATIENCE
 from tool_test import ROOT, ToolTest
 
 import chess
@@ -47,7 +48,7 @@ class Engine:
 
     def close(self):
         self.tell("quit")
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=PATIENCE)
 
 
 def positions(draw, count):

@@ -19,6 +19,8 @@ import time
 import unittest
 from pathlib import Path
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Writes small versions of the files in the real wheels. FAKE_PIP selects a fault.
@@ -38,7 +40,7 @@ PIP = textwrap.dedent(
         print("ERROR: Could not install: [Errno 28] No space left on device")
         sys.exit(1)
     if fault == "slow":
-        time.sleep(60)
+        time.sleep(3600)
     name, version = sys.argv[2].replace("-", "_").split("==")
     files = ["nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcupti.so.13"]
     files += [f"nvidia/{name}/lib/lib{name}.so.1", "nvidia/cu13/include/cuda.h"]
@@ -82,6 +84,10 @@ PACKAGES = {
     "chessground@9.2.1": ["dist/chessground.min.js", "dist/board.js", "assets/chessground.base.css", "LICENSE"],
     "chessops@0.15.1": ["dist/esm/chess.js", "dist/cjs/chess.js", "LICENSE.txt"],
     "@badrap/result@0.3.1": ["dist/mjs/index.mjs", "LICENSE"],
+    "stockfish@19.0.0": [
+        *(f"bin/stockfish-19{kind}.{end}" for kind in ("", "-lite", "-lite-single") for end in ("js", "wasm")),
+        "Copying.txt", "README.md",
+    ],
 }
 
 CARGO = textwrap.dedent(
@@ -166,7 +172,7 @@ class Sandbox(unittest.TestCase):
 
     def run_tool(self, tool, *arguments, said="", **environment):
         process = self.start(tool, *arguments, **environment)
-        out, error = process.communicate(said, timeout=60)
+        out, error = process.communicate(said, timeout=PATIENCE)
         return process.returncode, out, error
 
     def called(self, name):
@@ -219,6 +225,28 @@ class SetupTest(Sandbox):
         self.assertEqual(self.run_tool("setup")[0], 0)
         self.assertEqual(self.called("npm chessops@0.15.1"), 1)
 
+    def test_fetches_stockfish_for_the_browser_on_request(self):
+        self.assertEqual(self.run_tool("setup")[0], 0)
+        stockfish = self.root / ".stockfish"
+        self.assertFalse(stockfish.exists())
+        status, _, error = self.run_tool("setup", "--check")
+        self.assertEqual((status, "missing: Stockfish for the browser" in error), (0, True), error)
+        self.assertEqual(self.run_tool("setup", "--check", "--stockfish")[0], 1)
+        for fault, reason in (("no network", "no network"), ("other", "than was expected")):
+            status, _, error = self.run_tool("setup", "--stockfish", FAKE_NPM=fault)
+            self.assertEqual((status, reason in error.splitlines()[-1]), (1, True), error)
+            self.assertFalse(stockfish.exists())
+        for _ in range(2):
+            self.assertEqual(self.run_tool("setup", "--stockfish")[0], 0)
+        self.assertEqual(
+            sorted(str(path.relative_to(stockfish)) for path in stockfish.rglob("*") if path.is_file()),
+            ["installed.json", "licences/Copying.txt", "licences/README.md",
+             "stockfish-19.0.0-lite.js", "stockfish-19.0.0-lite.wasm"],
+        )
+        self.assertIn("bin/stockfish-19-lite-single.wasm", (stockfish / "stockfish-19.0.0-lite.wasm").read_text())
+        self.assertEqual(self.called("npm stockfish@19.0.0"), 3)
+        self.assertEqual(self.run_tool("setup", "--check", "--stockfish")[0], 0)
+
     def test_without_the_board_everything_else_works(self):
         for fault, reason in (("no network", "no network"), ("other", "than was expected")):
             status, _, error = self.run_tool("setup", FAKE_NPM=fault)
@@ -246,17 +274,18 @@ class SetupTest(Sandbox):
     def test_two_at_once_fetch_once(self):
         both = [self.start("setup"), self.start("setup")]
         for process in both:
-            self.assertEqual(process.communicate(timeout=60)[0], "")
+            self.assertEqual(process.communicate(timeout=PATIENCE)[0], "")
             self.assertEqual(process.returncode, 0)
         self.assertEqual(self.called("pip torch==2.11.0"), 1)
 
     def test_an_interrupted_setup_resumes_and_leaves_nothing_behind(self):
         process = self.start("setup", FAKE_PIP="slow")
-        deadline = time.monotonic() + 30
-        while not self.calls.read_text() and time.monotonic() < deadline:
+        deadline = time.monotonic() + PATIENCE
+        while not self.calls.read_text():
+            self.assertLess(time.monotonic(), deadline, "pip was not called")
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
-        error = process.communicate(timeout=60)[1]
+        error = process.communicate(timeout=PATIENCE)[1]
         self.assertEqual(process.returncode, 130)
         self.assertIn("run again", error.splitlines()[-1])
         self.assertEqual(list((self.root / ".libtorch/download").iterdir()), [])
@@ -306,7 +335,7 @@ class TesseraTest(Sandbox):
         (nets / "default").write_text("own net.pt\n")
         (nets / "own net.pt").write_text("")
         self.assertEqual(self.run_tool("tessera")[0], 0)
-        # Files that `train export` writes there, as well as documents.
+        # Files that `tessera-train export` writes there, as well as documents.
         for name, builds in (
             ("mine.pt", 1), ("README.md", 1), ("configs/mine.toml", 1),
             ("own net.pt", 2), ("default", 3), ("tessera-human.pt", 4),

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from patience import PATIENCE
 from tool_test import binaries, lack
 
 GREETING = re.compile(r"Tessera \d+\.\d+\.\d+\. Waiting for UCI; `help`, or `tessera serve` for a board\.")
@@ -39,13 +40,13 @@ class TerminalTest(unittest.TestCase):
         engine = self.start(terminal)
         os.close(terminal)
         os.write(controller, b"uci\nquit\n")
-        answers, said = engine.communicate(timeout=60)
+        answers, said = engine.communicate(timeout=PATIENCE)
         self.assertRegex(said.strip(), re.compile(f"^{GREETING.pattern}$"))
         self.assertIn("uciok", answers.splitlines())
         self.assertNotIn("Waiting", answers)
 
     def test_chess_programs_are_not(self):
-        answers, said = self.start(subprocess.PIPE).communicate("uci\nquit\n", timeout=60)
+        answers, said = self.start(subprocess.PIPE).communicate("uci\nquit\n", timeout=PATIENCE)
         self.assertEqual(said, "")
         self.assertIn("uciok", answers.splitlines())
         self.assertNotIn("Waiting", answers)
@@ -64,7 +65,7 @@ class TerminalTest(unittest.TestCase):
 
     def test_other_shells_read_their_scripts(self):
         for shell, check in (("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])):
-            for program in ("tessera", "train"):
+            for program in ("tessera", "tessera-train"):
                 with self.subTest(shell=shell, program=program):
                     command = [self.folder / program, "completions", shell]
                     script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -87,10 +88,8 @@ class TerminalTest(unittest.TestCase):
         if shutil.which("man") is None:
             lack("man (Debian: apt install man-db)")
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        # The wheel installs the program under this name.
-        for name, program in (("tessera", "tessera"), ("tessera-train", "train")):
-            command = [name, "man", folder]
-            subprocess.run(command, executable=self.folder / program, check=True, timeout=60)
+        for program in ("tessera", "tessera-train"):
+            subprocess.run([self.folder / program, "man", folder], check=True, timeout=PATIENCE)
         pages = sorted(folder.iterdir())
         self.assertGreater(len(pages), 30)
         self.assertLessEqual({"tessera.1", "tessera-bench.1", "tessera-train.1"}, {page.name for page in pages})
@@ -99,7 +98,7 @@ class TerminalTest(unittest.TestCase):
         for page in pages:
             with self.subTest(page=page.name):
                 command = ["man", "--warnings=w", "--local-file", page]
-                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertIn("SYNOPSIS", done.stdout)
         done = subprocess.run(["man", "-l", folder / "tessera-bench.1"], env=environment, capture_output=True, text=True)

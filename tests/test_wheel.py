@@ -20,6 +20,7 @@ import zlib
 from email.parser import Parser
 from pathlib import Path
 
+from patience import PATIENCE
 from tool_test import ROOT, binaries, lack, stated_sizes
 
 TORCH = ROOT / ".libtorch"
@@ -32,8 +33,33 @@ import chess, tessera_chess
 
 board = chess.Board()
 network = tessera_chess.load("tessera-xs")
-outputs = network(tessera_chess.encode(board))
-policy, wdl = tessera_chess.policy(board, outputs["policy"][0]), outputs["wdl"].softmax(-1)
+evaluation = network(tessera_chess.encode(board))
+policy = tessera_chess.policy(board, evaluation.policy[0])
+win, draw, loss = evaluation.wdl[0].tolist()
+print(f"win {win:.1%}, draw {draw:.1%}, loss {loss:.1%}")
+"""
+
+# Prints the evaluations of 50 positions after random moves, one JSON object a line.
+EVALUATE = """
+import json, random, sys
+import chess, tessera_chess
+
+draw = random.Random(1)
+boards = []
+while len(boards) < 50:
+    board = chess.Board()
+    for _ in range(draw.randrange(80)):
+        board.push(draw.choice(list(board.legal_moves)))
+        if board.is_game_over():
+            break
+    else:
+        boards.append(board)
+elo = 1500 * ("self_elo" in (network := tessera_chess.load(sys.argv[1])).metadata["encoder"].get("scalars", ()))
+evaluation = network(tessera_chess.encode(boards, elo, elo))
+lists = [getattr(evaluation, name).tolist() for name in ("wdl", "q", "moves_left", "error")]
+for board, wdl, q, moves_left, error in zip(boards, *lists):
+    moves = [move.uci() for move in board.move_stack]
+    print(json.dumps({"moves": moves, "wdl": wdl, "value": q, "moves_left": moves_left, "error": error}))
 """
 
 TINY = """
@@ -90,7 +116,7 @@ class WheelTest(unittest.TestCase):
         (information / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0\n")
 
     def run_program(self, name, *arguments, **options):
-        options = {"cwd": self.folder, "env": {"PATH": "/usr/bin:/bin"}, "timeout": 300, **options}
+        options = {"cwd": self.folder, "env": {"PATH": "/usr/bin:/bin"}, "timeout": PATIENCE, **options}
         return subprocess.run([self.venv / "bin" / name, *arguments], capture_output=True, text=True, **options)
 
     def read(self, name):
@@ -101,7 +127,7 @@ class WheelTest(unittest.TestCase):
     def test_the_name_states_the_oldest_system(self):
         glibc = int(NAME.fullmatch(self.wheel.name)[1])
         newest = 0
-        for name in ("tessera", "train"):
+        for name in ("tessera", "tessera-train"):
             symbols = subprocess.run(
                 ["objdump", "-T", self.packages / "tessera_chess" / name], capture_output=True, text=True, check=True
             ).stdout
@@ -180,7 +206,7 @@ class WheelTest(unittest.TestCase):
         request = urllib.request.Request(
             f"{address}/v1/move", b'{"moves": ["e4"], "agent": "policy"}', {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             self.assertIn("uci", answer.read().decode())
 
     def test_it_trains(self):
@@ -209,7 +235,7 @@ class WheelTest(unittest.TestCase):
         program = "import tessera_chess\nprint(tessera_chess.__version__)\ntessera_chess.program('bogus')\n"
         done = self.run_program("python", "-c", program)
         self.assertIn(f"-{done.stdout.strip()}-", self.wheel.name)
-        self.assertEqual(done.stderr.splitlines()[-1], "ValueError: there is no program 'bogus': name one of tessera, train")
+        self.assertEqual(done.stderr.splitlines()[-1], "ValueError: there is no program 'bogus': name one of tessera, tessera-train")
 
     def test_networks_that_read_other_rows_are_refused(self):
         program = "import tessera_chess\n" \
@@ -251,15 +277,17 @@ class WheelTest(unittest.TestCase):
         self.assertIn(NOTEBOOK.strip(), guide)
         check = (
             "import json\n"
-            "print(json.dumps({'policy': {m.uci(): p for m, p in policy.items()}, 'wdl': wdl[0].tolist(),"
-            " 'names': list(outputs), 'two': tessera_chess.encode([board, board]).shape,"
-            " 'human': list(tessera_chess.load('tessera-human')(tessera_chess.encode(board, 1500, 1500)))}))"
+            "print(json.dumps({'policy': {m.uci(): p for m, p in policy.items()},"
+            " 'names': list(evaluation.raw), 'two': tessera_chess.encode([board, board]).shape,"
+            " 'human': list(tessera_chess.load('tessera-human').raw(tessera_chess.encode(board, 1500, 1500)))}))"
         )
         done = self.run_program("python", "-c", NOTEBOOK + check)
         self.assertEqual(done.returncode, 0, done.stderr)
-        found = json.loads(done.stdout)
+        printed, found = done.stdout.splitlines()
+        found = json.loads(found)
         done = self.run_program("tessera", "eval", "--precision", "f32", "--json")
         evaluated = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(printed, "win {:.1%}, draw {:.1%}, loss {:.1%}".format(*evaluated["wdl"]))
         self.assertEqual(set(found["policy"]), set(evaluated["policy"]))
         for move, chance in evaluated["policy"].items():
             self.assertAlmostEqual(found["policy"][move], chance, delta=1e-4)
@@ -267,6 +295,27 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(found["names"], found["human"])
         done = self.run_program("python", "-c", "import tessera_chess; tessera_chess.load('tessera')")
         self.assertIn("name one of tessera-diffusion, ", done.stderr.splitlines()[-1])
+
+    def test_every_network_evaluates_as_the_engine_does(self):
+        if not self.has_torch:
+            self.skipTest("PyTorch is gigabytes, and tools/test --torch installs it; tests/python_package.rs has the values")
+        for file in sorted((ROOT / "nets").glob("*.pt")):
+            if file.stem == "tessera-gpt":  # has no evaluation
+                continue
+            done = self.run_program("python", "-c", EVALUATE, file.stem)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual(len(lines), 50)
+            for line in lines:
+                position = ["--moves", ",".join(line["moves"])] if line["moves"] else []
+                done = self.run_program("tessera", "eval", "--net", file, "--precision", "f32", "--json", *position)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                evaluated = json.loads(done.stdout.splitlines()[-1])
+                pairs = [*zip(line["wdl"], evaluated["wdl"])]
+                pairs += [(line[name], evaluated[name]) for name in ("value", "error")]
+                for found, expected in pairs:
+                    self.assertAlmostEqual(found, expected, delta=1e-4, msg=f"{file.stem}: {line['moves']}")
+                self.assertAlmostEqual(line["moves_left"], evaluated["moves_left"], delta=0.05)
 
     def test_every_network_runs_in_python(self):
         if not self.has_torch:
@@ -277,7 +326,7 @@ class WheelTest(unittest.TestCase):
             "    rows = (tessera_chess.encode(chess.Board()),)\n" \
             "    if network.metadata['encoder']['kind'] == 'moves':\n" \
             "        rows = torch.zeros(1, 4, dtype=torch.int64), torch.zeros(1, 1, 2), torch.zeros(1, 1).long()\n" \
-            "    assert all(output.dtype == torch.float32 for output in network(*rows).values()), file\n" \
+            "    assert all(output.dtype == torch.float32 for output in network.raw(*rows).values()), file\n" \
             "    print(file.stem)\n"
         done = self.run_program("python", "-c", program)
         self.assertEqual(done.returncode, 0, done.stderr)

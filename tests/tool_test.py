@@ -10,6 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -30,7 +32,7 @@ def binaries():
     """The folder of the newest build, or the one in TESSERA_BINARIES."""
     named = os.environ.get("TESSERA_BINARIES")
     folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
-    built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "train"))]
+    built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "tessera-train"))]
     if not built:
         lack("tessera and train in target/release or target/debug")
     return max(built, key=lambda folder: (folder / "tessera").stat().st_mtime)
@@ -61,7 +63,7 @@ class ToolTest(unittest.TestCase):
         """The object that --json prints, or the error output of a failure."""
         done = subprocess.run(
             [sys.executable, ROOT / "tools" / name, *arguments, "--json"],
-            cwd=self.folder, capture_output=True, text=True, timeout=120,
+            cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE,
         )
         self.assertEqual(done.returncode, status, done.stderr)
         return json.loads(done.stdout.splitlines()[-1]) if status == 0 else done.stderr

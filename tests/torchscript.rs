@@ -124,6 +124,7 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     let initial = model.initial_weights();
     let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
     let about = About {
+        correction: None,
         name: name.to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

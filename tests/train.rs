@@ -105,7 +105,10 @@ fn mistakes_get_one_line() {
         );
         assert!(errors.matches("TOML parse error").count() <= 1, "{errors}");
     }
-    let [trainer, engine] = [env!("CARGO_BIN_EXE_train"), env!("CARGO_BIN_EXE_tessera")];
+    let [trainer, engine] = [
+        env!("CARGO_BIN_EXE_tessera-train"),
+        env!("CARGO_BIN_EXE_tessera"),
+    ];
     for (program, command, option) in [
         (trainer, "export run -o x.pt", "--name"),
         (trainer, "export run -o x.pt", "--licence"),

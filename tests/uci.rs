@@ -13,6 +13,8 @@ mod mutate;
 mod repetition;
 mod stress;
 
+use crate::support::{exit, wait_until};
+use crate::waiting::{PATIENCE, at_some_pace};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,10 +23,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
-use tessera::uci::centipawns;
+use tessera::play::centipawns;
 
-/// Time limit for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
 const ITALIAN: &str = "position startpos moves e2e4 e7e5 g1f3 b8c6 f1c4 f8c5";
 
 struct Engine {
@@ -112,14 +112,12 @@ impl Engine {
         line.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Waits for the exit; returns the time taken and the remaining output.
-    fn ends(&mut self) -> (Duration, Vec<String>) {
-        let asked = Instant::now();
-        let status = self.child.wait().unwrap();
-        let took = asked.elapsed();
+    /// Waits for the exit; returns the remaining output.
+    fn ends(&mut self) -> Vec<String> {
+        let status = exit(&mut self.child);
         assert!(status.success(), "{status}");
         assert_eq!(self.errors.recv().unwrap(), "", "on standard error");
-        (took, self.lines.iter().collect())
+        self.lines.iter().collect()
     }
 }
 
@@ -207,6 +205,7 @@ fn every_form_of_go_has_one_answer_from_every_agent() {
             ("go ponder wtime 500 btime 500", "stop"),
         ] {
             engine.say(go);
+            // Long enough for an answer to come too early.
             thread::sleep(Duration::from_millis(50));
             let early = engine.settle();
             assert!(!early.iter().any(|line| line.starts_with("bestmove")));
@@ -279,11 +278,9 @@ fn a_stop_while_pondering_is_answered_for_the_position_sent() {
     for end in ["stop", "ponderhit"] {
         engine.say("go ponder wtime 2000 btime 2000");
         engine.wait_for("info depth");
-        let asked = Instant::now();
         engine.say(end);
         let best = engine.best_move();
         assert!(game.parse_move(&best).is_ok(), "{end}: {best}");
-        assert!(asked.elapsed() < Duration::from_millis(2000), "{end}");
     }
 }
 
@@ -311,14 +308,10 @@ fn isready_is_answered_immediately_during_a_search() {
     let mut engine = Engine::random();
     engine.say("go infinite");
     engine.wait_for("info depth");
-    // Take the best of several attempts, because other tests may keep the machine busy.
-    let quickest = (0..20).map(|_| {
-        let asked = Instant::now();
-        engine.settle();
-        asked.elapsed()
+    // On a busy machine, a report may come first, but not every time.
+    wait_until("`readyok` comes before the next report", || {
+        engine.settle() == ["readyok"]
     });
-    let quickest = quickest.min().unwrap();
-    assert!(quickest < Duration::from_millis(20), "{quickest:?}");
     engine.say("stop");
     engine.best_move();
 }
@@ -328,35 +321,50 @@ fn quit_and_end_of_input_end_it_immediately() {
     for (go, quit) in [
         ("go infinite", true),
         ("go infinite", false),
-        ("go movetime 600000", true),
-        ("go ponder wtime 600000 btime 600000", false),
+        ("go movetime 3600000", true),
+        ("go ponder wtime 3600000 btime 3600000", false),
     ] {
-        let mut engine = Engine::random();
-        engine.say(go);
-        engine.wait_for("info depth");
-        if quit {
-            engine.say("quit");
-        } else {
-            drop(engine.input.take());
-        }
-        let (took, said) = engine.ends();
-        assert!(took < Duration::from_secs(2), "{took:?}");
-        let answers = said.iter().filter(|line| line.starts_with("bestmove "));
-        assert_eq!(answers.count(), 1, "{go}");
+        // The engine waits for a second, and a busy machine may need more.
+        at_some_pace(&format!("`{go}` is answered"), |_| {
+            ends_with_an_answer(go, quit)
+        });
     }
+}
+
+/// Ends a search and the engine with it; returns whether the search was answered.
+fn ends_with_an_answer(go: &str, quit: bool) -> bool {
+    let mut engine = Engine::random();
+    engine.say(go);
+    engine.wait_for("info depth");
+    if quit {
+        engine.say("quit");
+    } else {
+        drop(engine.input.take());
+    }
+    let said = engine.ends();
+    let answers = said.iter().filter(|line| line.starts_with("bestmove "));
+    let count = answers.count();
+    assert!(count <= 1, "{go}: {said:?}");
+    count == 1
 }
 
 #[test]
 fn scripts_can_be_piped() {
-    let output = pipe(
-        "uci\nisready\nposition fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq -\n\
-         go perft 3\nposition startpos\ngo perft 4\nquit\n",
-    );
-    assert!(output.status.success());
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("uciok\n") && said.contains("readyok\n"));
-    assert!(said.contains("\nNodes searched: 97862\n"), "{said}");
-    assert!(said.contains("\nNodes searched: 197281\n"), "{said}");
+    // The engine waits for seconds, and a busy machine may need more.
+    at_some_pace("a script is executed to its end", |_| {
+        let output = pipe(
+            "uci\nisready\nposition fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq -\n\
+             go perft 3\nposition startpos\ngo perft 4\nquit\n",
+        );
+        assert!(output.status.success());
+        let said = String::from_utf8(output.stdout).unwrap();
+        println!("{said}");
+        assert!(said.contains("uciok\n"), "{said}");
+        let answers = ["readyok", "Nodes searched: 97862", "Nodes searched: 197281"];
+        answers
+            .iter()
+            .all(|line| said.contains(&format!("{line}\n")))
+    });
 }
 
 #[test]

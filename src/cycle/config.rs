@@ -40,7 +40,7 @@ pub struct CycleConfig {
     pub learner: LearnerConfig,
     /// The gating match; if unset, every network passes.
     pub gate: Option<GateConfig>,
-    /// The learner's training configuration, in the format of `train run`. `steps` is the number of
+    /// The learner's training configuration, in the format of `tessera-train run`. `steps` is the number of
     /// steps per generation, and the loop's shards are added to the configured ones.
     pub training: toml::Table,
 }

@@ -318,6 +318,7 @@ mod tests {
         };
         std::thread::scope(|scope| {
             let judging = scope.spawn(|| gate.run(&context));
+            // Long enough for the gate to give up, if it would.
             std::thread::sleep(Duration::from_millis(100));
             assert!(!judging.is_finished());
             context.stop.store(true, Relaxed);

@@ -257,6 +257,7 @@ mod tests {
         let evaluator = architecture.into_evaluator().unwrap();
         let weights = evaluator.initial_weights();
         let about = About {
+            correction: None,
             name: "little".to_owned(),
             search_value: "wdl".to_owned(),
             training: serde_json::Value::Null,
@@ -303,6 +304,7 @@ mod tests {
                 let place = store.path(&Name::network(1));
                 std::os::unix::fs::symlink(folder.path(), &place).unwrap();
                 put(1);
+                // Long enough for an attempt to load it.
                 std::thread::sleep(Duration::from_millis(300));
                 let file = folder.path().join("1.pt");
                 std::fs::write(&file, bytes).unwrap();

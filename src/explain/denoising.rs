@@ -236,6 +236,7 @@ mod tests {
         tch::manual_seed(1);
         let flat = model.initial_weights();
         let about = About {
+            correction: None,
             name: "dreamer".to_owned(),
             search_value: "q".to_owned(),
             training: serde_json::Value::Null,

@@ -241,6 +241,7 @@ mod tests {
         tch::manual_seed(1);
         let flat = gpt.initial_weights();
         let about = About {
+            correction: None,
             name: "reader".to_owned(),
             search_value: String::new(),
             training: serde_json::Value::Null,

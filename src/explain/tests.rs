@@ -72,6 +72,7 @@ fn network(architecture: Box<dyn network::Evaluator>) -> Network {
     let flat = architecture.initial_weights();
     let flat = &flat + flat.randn_like() * 0.05;
     let about = About {
+        correction: None,
         name: format!("random </script> {}", architecture.config().family()),
         search_value: if architecture.has(Output::Q) {
             "q"

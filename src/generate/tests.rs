@@ -14,6 +14,7 @@ fn generator(context: i64) -> Generator {
     tch::manual_seed(1);
     let flat = gpt.initial_weights();
     let about = About {
+        correction: None,
         name: "newborn".to_owned(),
         search_value: String::new(),
         training: serde_json::Value::Null,

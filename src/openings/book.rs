@@ -3,7 +3,7 @@
 use super::{OpeningsError, position};
 use crate::bounded::LARGEST_TEXT;
 use crate::chess::Game;
-use crate::data::pgn::{Games, parse_game};
+use crate::data::pgn::{GameText, Games, parse_game};
 use crate::data::replay::main_line;
 use crate::packed::{self, Stream};
 use rand::Rng;
@@ -69,10 +69,42 @@ impl fmt::Display for BookOptions {
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) options: BookOptions,
-    /// Lines of EPD, or whole games; never empty.
-    texts: Vec<Vec<u8>>,
+    texts: Texts,
     order: Vec<usize>,
-    is_pgn: bool,
+}
+
+/// The texts of a book; there is at least one.
+#[derive(Debug)]
+enum Texts {
+    /// Lines of FEN or EPD.
+    Positions(Vec<Vec<u8>>),
+    Games(Vec<GameText>),
+}
+
+impl Texts {
+    fn len(&self) -> usize {
+        match self {
+            Texts::Positions(lines) => lines.len(),
+            Texts::Games(games) => games.len(),
+        }
+    }
+
+    fn place(&self, index: usize) -> String {
+        match self {
+            Texts::Positions(_) => format!("position {}", index + 1),
+            Texts::Games(games) => games[index].place.to_string(),
+        }
+    }
+
+    fn read(&self, index: usize) -> Result<Game, String> {
+        match self {
+            Texts::Positions(lines) => position(&lines[index]).map_err(|error| error.to_string()),
+            Texts::Games(games) => {
+                let record = parse_game(&games[index]).map_err(|error| error.to_string())?;
+                main_line(&record).map_err(|error| error.to_string())
+            }
+        }
+    }
 }
 
 impl Book {
@@ -94,13 +126,14 @@ impl Book {
         if options.cut.is_some() && !is_pgn {
             return Err(OpeningsError::Cut { path: path() });
         }
-        let texts: Vec<Vec<u8>> = match is_pgn {
-            true => Games::new(text.as_slice())
-                .collect::<Result<_, _>>()
-                .map_err(read)?,
-            false => positions(&text).map(<[u8]>::to_vec).collect(),
+        let texts = match is_pgn {
+            true => {
+                let games: io::Result<_> = Games::new(text.as_slice()).collect();
+                Texts::Games(games.map_err(read)?)
+            }
+            false => Texts::Positions(positions(&text).map(<[u8]>::to_vec).collect()),
         };
-        if texts.is_empty() {
+        if texts.len() == 0 {
             return Err(OpeningsError::Empty { path: path() });
         }
         let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -109,7 +142,6 @@ impl Book {
             options,
             texts,
             order,
-            is_pgn,
         })
     }
 
@@ -122,19 +154,13 @@ impl Book {
         self.read(index, random)
             .map_err(|reason| OpeningsError::Opening {
                 path: self.options.path.clone(),
-                number: index + 1,
+                place: self.texts.place(index),
                 reason,
             })
     }
 
     fn read(&self, index: usize, random: &mut impl Rng) -> Result<Game, String> {
-        let text = &self.texts[index];
-        let mut game = if self.is_pgn {
-            let record = parse_game(text).map_err(|error| error.to_string())?;
-            main_line(&record).map_err(|error| error.to_string())?
-        } else {
-            position(text).map_err(|error| error.to_string())?
-        };
+        let mut game = self.texts.read(index)?;
         if let Some((first, last)) = self.options.cut {
             // The last move of a game may have ended it.
             let longest = game.plies().len().saturating_sub(2);

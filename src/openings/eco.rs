@@ -46,7 +46,7 @@ pub fn eco_openings(folder: &Path, code: &str) -> Result<Vec<Game>, OpeningsErro
     for (number, row) in (1..).zip(rows.deserialize()) {
         let wrong = |reason: String| OpeningsError::Opening {
             path: path.clone(),
-            number,
+            place: format!("number {number}"),
             reason,
         };
         let row: Row = row.map_err(|error| wrong(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Search settings for self-play, used by `train selfplay` and by the loop.
+//! Search settings for self-play, used by `tessera-train selfplay` and by the loop.
 
 use crate::player;
 use crate::uci::{self, options::OptionError};

@@ -1,7 +1,7 @@
 //! Refusals by the operating system, which are reported and do not hang.
 
 use crate::cli::tessera;
-use std::time::Duration;
+use crate::waiting::PATIENCE;
 
 #[test]
 fn threads_that_cannot_start_are_reported() {
@@ -9,7 +9,7 @@ fn threads_that_cannot_start_are_reported() {
     let bench = |threads: &str| {
         let mut command = tessera(&arguments);
         command.args([threads, "--batch", "1", "--time", "0s"]);
-        command.timeout(Duration::from_secs(60));
+        command.timeout(PATIENCE);
         command
     };
     bench("5000").assert().code(2);

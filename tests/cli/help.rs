@@ -14,7 +14,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
 #[cfg(feature = "torch")]
 pub(super) const PROGRAMS: [(&str, &str); 2] = [
     ("tessera", env!("CARGO_BIN_EXE_tessera")),
-    ("train", env!("CARGO_BIN_EXE_train")),
+    ("tessera-train", env!("CARGO_BIN_EXE_tessera-train")),
 ];
 #[cfg(not(feature = "torch"))]
 pub(super) const PROGRAMS: [(&str, &str); 1] = [("tessera", env!("CARGO_BIN_EXE_tessera"))];
@@ -137,9 +137,9 @@ fn helps_mention_only_existing_options_and_no_code() {
 #[test]
 fn faults_of_a_help_are_found() {
     let help = "Do it\n\nUsage: x [OPTIONS]\n\nOptions:\n  -a, --all <ALL>  All; not --some, \
-                see `train pack --played` and `train pack --none`\n";
+                see `tessera-train pack --played` and `tessera-train pack --none`\n";
     let pack = "Options:\n      --played\n          Play\n";
-    let all = BTreeMap::from([("train pack".to_owned(), pack.to_owned())]);
+    let all = BTreeMap::from([("tessera-train pack".to_owned(), pack.to_owned())]);
     let found = |help: &str| faults("x", help, &all).len();
     assert_eq!(found(help), 2);
     assert_eq!(found("a [`B`](super::B)"), 1);

@@ -208,7 +208,7 @@ fn names_of_the_previous_release_work_with_a_note() {
 #[cfg(feature = "torch")]
 #[test]
 fn commands_of_the_previous_release_work_with_a_note() {
-    let train = env!("CARGO_BIN_EXE_train");
+    let train = env!("CARGO_BIN_EXE_tessera-train");
     let [old, new] = ["describe", "size"].map(|name| run(train, &[name, "--preset", "cf-1m-gab"]));
     assert!(old.status.success() && old.stdout == new.stdout);
     assert!(

@@ -37,6 +37,7 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
         encoder: EncoderSpec::Planes(planes),
         methods: [(FORWARD.to_owned(), forward)].into(),
         search_value: None,
+        correction: None,
         parameters: POLICY_SIZE as u64 + 3,
         macs: 0,
         training: serde_json::Value::Null,

@@ -1,15 +1,15 @@
 //! Output paths: they are checked before work begins, and `-` stands for standard output.
 
+use crate::support::exit;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use tessera::data::pgn::{Games, parse_game, tags};
 use tessera::data::replay::main_line;
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
-const TRAIN: &str = env!("CARGO_BIN_EXE_train");
+const TRAIN: &str = env!("CARGO_BIN_EXE_tessera-train");
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/nets/tessera-xs.pt");
 /// Arguments for quick self-play games.
 const LABEL: [&str; 8] = [
@@ -162,7 +162,7 @@ fn labelling_ends_when_its_reader_closes_the_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
         &LABEL[..],
-        &["-", "--play", "--limit", "100000", "--max-plies", "40"],
+        &["-", "--play", "--limit", "1000000000", "--max-plies", "40"],
     ]
     .concat();
     let mut label = command(folder.path(), TRAIN, &arguments)
@@ -175,18 +175,7 @@ fn labelling_ends_when_its_reader_closes_the_pipe() {
     output.read_line(&mut line).unwrap();
     assert!(line.starts_with("[Event \""), "{line}");
     drop(output);
-    let gone = Instant::now();
-    let status = loop {
-        if let Some(status) = label.try_wait().unwrap() {
-            break status;
-        }
-        if gone.elapsed() > Duration::from_secs(30) {
-            label.kill().unwrap();
-            panic!("it goes on");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert!(status.success());
+    assert!(exit(&mut label).success());
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
@@ -232,7 +221,7 @@ fn other_programs_read_the_games_and_labelled_ones_keep_their_tags() {
     let longest = all.lines().filter(|line| !line.starts_with('['));
     let longest = longest.map(|line| line.chars().count()).max().unwrap();
     assert!((60..80).contains(&longest), "{longest}");
-    let ours: Vec<Vec<u8>> = Games::new(all.as_bytes()).map(Result::unwrap).collect();
+    let ours: Vec<_> = Games::new(all.as_bytes()).map(Result::unwrap).collect();
     assert_eq!(ours.len(), 6);
     let roster = ["Event", "Site", "Date", "Round", "White", "Black", "Result"];
     for game in &ours {

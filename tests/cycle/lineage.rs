@@ -130,11 +130,9 @@ fn a_terminated_learner_is_restarted() {
     let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);
     let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
     let store = Store::open(&folder.path().join("store")).unwrap();
-    let begun = Instant::now();
-    while store.generations().unwrap().len() < 2 {
-        assert!(begun.elapsed() < LONGEST);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the loop has a second generation", || {
+        store.generations().unwrap().len() >= 2
+    });
     let learner = learner_of(&running).unwrap();
     let status = Command::new("kill").args(["-TERM", &learner]).status();
     assert!(status.unwrap().success());

@@ -20,6 +20,7 @@ impl Default for Material {
             has_moves_left: false,
             has_error: false,
             reads_ratings: false,
+            correction: None,
             recommended_batch: 8,
             recommended_threads: 1,
             format: None,

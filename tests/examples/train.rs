@@ -13,7 +13,7 @@ use tessera::train::{RunOptions, Summary, TrainConfig, Trainer};
 /// Games per block, enough to compress well.
 const GAMES_PER_BLOCK: usize = 500;
 
-#[allow(dead_code, reason = "the test calls `train`")]
+#[allow(dead_code, reason = "the test calls `tessera-train`")]
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let games = arguments.next().context("name a PGN file")?;
@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Packs the games and trains this many steps. `train export FOLDER/run -o own.pt` then writes a
+/// Packs the games and trains this many steps. `tessera-train export FOLDER/run -o own.pt` then writes a
 /// network file for the engine.
 pub fn train(games: &Path, folder: &Path, steps: u64) -> anyhow::Result<Summary> {
     std::fs::create_dir_all(folder)?;

@@ -104,6 +104,7 @@ fn head_along(folder: &Path, relation: &str) -> [u64; 2] {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_browser_shows_the_page() {
     let Some(chromium) = chromium() else {
         crate::skip::skip("Chromium (Debian: apt install chromium)");

@@ -168,6 +168,7 @@ show();
 "##;
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_browser_shows_a_features_effect_on_a_move() {
     let Some(chromium) = chromium() else {
         crate::skip::skip("Chromium (Debian: apt install chromium)");

@@ -44,7 +44,7 @@ fn tag_of(game: &str, name: &str) -> String {
 fn read(path: &Path) -> Vec<String> {
     let games = open(path, |file| file).unwrap();
     games
-        .map(|game| String::from_utf8(game.unwrap()).unwrap())
+        .map(|game| String::from_utf8(game.unwrap().text).unwrap())
         .collect()
 }
 
@@ -201,17 +201,15 @@ fn games_are_written_to_streams() {
     for line in String::from_utf8(file).unwrap().lines() {
         assert!(line.starts_with('[') || line.chars().count() < 80, "{line}");
     }
-    let script = "\"$0\" generate --net newborn.pt --limit 100000 -o /dev/stdout | head -1";
+    let script = "\"$0\" generate --net newborn.pt --limit 1000000000 -o /dev/stdout | head -1";
     let mut shell = Command::new("sh");
     let shell = shell.current_dir(folder.path());
-    let begun = std::time::Instant::now();
     let read = shell
         .args(["-c", script, env!("CARGO_BIN_EXE_tessera")])
         .stderr(Stdio::null())
         .output()
         .unwrap();
     assert!(read.stdout.starts_with(b"[Event \""));
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 2);
 }

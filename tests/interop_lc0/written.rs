@@ -237,6 +237,7 @@ fn a_chessformer_becomes_a_file_of_lc0s() {
 fn fresh(config: &ModelConfig) -> Network {
     let model = Chessformer::new(config, Device::Cpu).unwrap();
     let about = About {
+        correction: None,
         name: "fresh".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

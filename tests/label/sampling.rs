@@ -25,6 +25,7 @@ fn write_network(folder: &Path, name: &str, scale: f64) {
     let size = model.initial_weights().size();
     let weights = Tensor::randn(size, (Kind::Float, Device::Cpu)) * scale;
     let about = About {
+        correction: None,
         name: name.to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,
@@ -35,7 +36,7 @@ fn write_network(folder: &Path, name: &str, scale: f64) {
     network.write(ExportPrecision::F32, &path).unwrap();
 }
 
-/// Runs `train label --sample` with two networks.
+/// Runs `tessera-train label --sample` with two networks.
 fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -> Command {
     let mut command = label(folder, &["--sample", "--limit", games, "--device", "cpu"]);
     for policy in policies {

@@ -17,6 +17,7 @@ use tessera::torch::{ExportPrecision, open};
 
 fn about() -> About {
     About {
+        correction: None,
         name: "random".to_owned(),
         search_value: "wdl".to_owned(),
         training: serde_json::Value::Null,

@@ -18,6 +18,7 @@ pub fn write(path: &Path, precision: ExportPrecision) {
     let initial = model.initial_weights();
     let noise = Tensor::randn(initial.size(), (Kind::Float, Device::Cpu));
     let about = About {
+        correction: None,
         name: "plain".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

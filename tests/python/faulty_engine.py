@@ -2,7 +2,9 @@
 """An engine that fails on purpose, and otherwise relays the engine that the environment
 variable ENGINE names. It fails at positions whose `position` command contains the
 option `At`: by `Fault` it crashes, hangs or plays an illegal move. If `Once` names a
-file, it fails only while that file does not exist, and then creates it.
+file, it fails only while that file does not exist, and then creates it. Environment
+variables set the options for programs that cannot: FAULT and AT. With the fault `mute`,
+it ends without a word of UCI. If BACKEND is set, the relayed engine uses that backend.
 """
 
 import os
@@ -12,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-OPTIONS = {"Fault": "crash", "At": "", "Once": ""}
+OPTIONS = {"Fault": os.environ.get("FAULT", "crash"), "At": os.environ.get("AT", ""), "Once": ""}
 
 
 def pass_on(engine):
@@ -33,10 +35,15 @@ def fails(position):
 
 
 def main():
+    if OPTIONS["Fault"] == "mute":
+        print("hello", flush=True)
+        return
     engine = subprocess.Popen(
         [os.environ["ENGINE"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
     threading.Thread(target=pass_on, args=[engine], daemon=True).start()
+    if "BACKEND" in os.environ:
+        engine.stdin.write(f"setoption name Backend value {os.environ['BACKEND']}\n")
     position = ""
     for line in sys.stdin:
         name, _, value = line.strip().partition(" name ")[2].partition(" value ")

@@ -11,7 +11,7 @@ import sys
 import chess
 import chess.engine
 
-TIMEOUT = 60
+TIMEOUT = 600
 
 
 class Complaints(logging.Handler):

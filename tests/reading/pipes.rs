@@ -24,7 +24,7 @@ fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) ->
     );
     // If the command opened the pipe a second time, it would block forever.
     let mut named = command(&fifo);
-    named.timeout(std::time::Duration::from_secs(120));
+    named.timeout(crate::waiting::PATIENCE);
     let writer = std::thread::spawn({
         let (fifo, bytes) = (fifo.clone(), bytes.to_vec());
         move || {
@@ -34,6 +34,7 @@ fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) ->
                 if pipe.write_all(part).is_err() {
                     return;
                 }
+                // Makes short reads likelier.
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         }
@@ -109,7 +110,7 @@ fn training_data_of_every_kind() {
             assert!(said.contains(&format!(": {samples}")), "{name}: {said}");
             assert!(said.ends_with("0 skipped\n"), "{name}: {said}");
         }
-        // `train run` opens its shards in the same way as `pack`.
+        // `tessera-train run` opens its shards in the same way as `pack`.
         if let "zstd" | "tar" = name {
             for said in through_pipes(&bytes, |path| train(&["stats", path])) {
                 let count = samples.split(' ').next().unwrap();

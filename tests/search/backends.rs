@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::encode::{Encoder, InputFormat, MoveEncoder, Vocabulary};
+use tessera::play::Clock;
 
 /// A scripted evaluation of a position: its value, and the logits of its moves, which are given by
 /// policy index.
 type Script = dyn Fn(u64, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
+
+type Watch = dyn Fn(usize) + Send + Sync;
 
 type TurnScript = dyn Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
 
@@ -22,6 +25,8 @@ pub struct Scripted {
     delay: Duration,
     delay_each: Duration,
     stall: (usize, Duration),
+    clock: Clock,
+    watch: Option<Box<Watch>>,
     failing: Range<usize>,
     calls: AtomicUsize,
     largest: AtomicUsize,
@@ -39,6 +44,7 @@ impl Scripted {
                 has_moves_left: false,
                 has_error: false,
                 reads_ratings: false,
+                correction: None,
                 recommended_batch: 16,
                 recommended_threads: 1,
                 format: None,
@@ -48,6 +54,8 @@ impl Scripted {
             delay: Duration::ZERO,
             delay_each: Duration::ZERO,
             stall: (0, Duration::ZERO),
+            clock: Clock::default(),
+            watch: None,
             failing: 0..0,
             calls: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
@@ -91,6 +99,18 @@ impl Scripted {
         self
     }
 
+    /// Lets the delays pass on this clock.
+    pub fn on_clock(mut self, clock: &Clock) -> Scripted {
+        self.clock = clock.clone();
+        self
+    }
+
+    /// Runs `watch` with the number of every call, counting from 0, before the call is answered.
+    pub fn watched(mut self, watch: impl Fn(usize) + Send + Sync + 'static) -> Scripted {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
     /// Makes the calls with these numbers, counting from 0, fail.
     pub fn failing(mut self, calls: Range<usize>) -> Scripted {
         self.failing = calls;
@@ -118,9 +138,13 @@ impl Backend for Scripted {
             return Err(BackendError::Stopped);
         }
         self.largest.fetch_max(batch.len(), Ordering::Relaxed);
-        std::thread::sleep(self.delay + self.delay_each * batch.len() as u32);
+        self.clock
+            .sleep(self.delay + self.delay_each * batch.len() as u32);
         if call == self.stall.0 {
-            std::thread::sleep(self.stall.1);
+            self.clock.sleep(self.stall.1);
+        }
+        if let Some(watch) = &self.watch {
+            watch(call);
         }
         out.clear();
         for (index, &key) in batch.keys().iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
+use crate::waiting::PATIENCE;
 use shakmaty::{Move, Position};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,8 +18,6 @@ use tessera::play::{Agent, Control, Limits, Report};
 use tessera::search::{Parameters, Search};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// Time after which a running search counts as hung.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A backend that panics on request, on the helper threads of a search that has been running for a
 /// while.

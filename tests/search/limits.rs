@@ -4,12 +4,12 @@ use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
 use cpu_time::ProcessTime;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::backend::Value;
 use tessera::chess::Game;
-use tessera::play::{Agent, Choice, Control, Limits, Report};
+use tessera::play::{Agent, Choice, Clock, Control, Limits, Report};
 use tessera::search::Parameters;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -22,6 +22,37 @@ fn mcts(backend: Scripted, threads: usize) -> Box<dyn ConfigurableAgent> {
         ..Parameters::default()
     };
     AgentKind::Mcts.build(backend.shared(), &parameters.clone().into())
+}
+
+/// Searches on a manual clock, which only the backend's delays advance; returns the time on that
+/// clock. The mate search, whose time would not be counted, is off.
+fn timed(backend: Scripted, game: &Game, limits: &Limits) -> (Choice, Duration) {
+    let clock = Clock::manual();
+    let agent = &mut *without_mates(backend.on_clock(&clock));
+    timed_with(agent, &clock, game, limits)
+}
+
+fn without_mates(backend: Scripted) -> Box<dyn ConfigurableAgent> {
+    let parameters = Parameters {
+        threads: 1,
+        hash: 16,
+        move_overhead: 10,
+        mate_search: false,
+        ..Parameters::default()
+    };
+    AgentKind::Mcts.build(backend.shared(), &parameters.clone().into())
+}
+
+fn timed_with(
+    agent: &mut dyn Agent,
+    clock: &Clock,
+    game: &Game,
+    limits: &Limits,
+) -> (Choice, Duration) {
+    let control = Control::with_clock(clock.clone());
+    let began = clock.now();
+    let choice = agent.choose(game, limits, &control, &mut |_| {}).unwrap();
+    (choice, clock.now() - began)
 }
 
 /// Runs a search while `steer` controls it from another thread.
@@ -43,19 +74,32 @@ fn steered(
 #[test]
 fn stop_takes_effect_within_a_batch() {
     for threads in [1, 2] {
-        let mut agent = mcts(hashed().delayed(MS(5)), threads);
-        let mut told = None;
+        let control = Arc::new(Control::default());
+        let late = Arc::new(AtomicUsize::new(0));
+        let (caller, stopping, counted) = (
+            std::thread::current().id(),
+            Arc::clone(&control),
+            Arc::clone(&late),
+        );
+        let backend = hashed().delayed(MS(1)).watched(move |call| {
+            // Helpers stop once the calling thread has noticed.
+            if stopping.stopped() && std::thread::current().id() == caller {
+                counted.fetch_add(1, Relaxed);
+            }
+            if call == 30 {
+                stopping.stop();
+            }
+        });
         let limits = Limits {
             infinite: true,
             ..Limits::default()
         };
-        let (choice, _) = steered(&mut *agent, &Game::default(), &limits, |control| {
-            std::thread::sleep(MS(150));
-            control.stop();
-            told = Some(Instant::now());
-        });
-        let delay = told.unwrap().elapsed();
-        assert!(delay < MS(300), "{delay:?}");
+        let choice = mcts(backend, threads)
+            .choose(&Game::default(), &limits, &control, &mut |_| {})
+            .unwrap();
+        // The calling thread may just have begun a batch.
+        let late = late.load(Relaxed);
+        assert!(late <= 1, "{late} batches after the stop");
         assert!(choice.report.nodes > 10);
     }
 }
@@ -77,32 +121,27 @@ fn a_fixed_time_is_kept() {
         move_time: Some(MS(200)),
         ..Limits::default()
     };
-    let began = Instant::now();
-    let choice = choose(
-        &mut *mcts(hashed().delayed(MS(2)), 1),
-        &Game::default(),
-        &limits,
-    );
-    let taken = began.elapsed();
-    assert!(taken > MS(120) && taken < MS(320), "{taken:?}");
+    let (choice, taken) = timed(hashed().delayed(MS(2)), &Game::default(), &limits);
+    // The overhead is 10 ms.
+    assert!(taken > MS(180) && taken <= MS(190), "{taken:?}");
     assert!(choice.best.is_some());
 }
 
 #[test]
 fn the_clock_is_respected_even_when_it_runs_out() {
-    for (time, within) in [(10, 120), (100, 160), (1000, 700)] {
+    // A move takes at most half of the clock, or one batch, without which it would be a guess.
+    for (time, most) in [(10, 3), (100, 45), (1000, 495)] {
         let limits = Limits {
             time: Some(MS(time)),
             opponent_time: Some(MS(time)),
             ..Limits::default()
         };
-        let mut agent = mcts(hashed().delayed(MS(3)), 1);
+        let clock = Clock::manual();
+        let mut agent = without_mates(hashed().delayed(MS(3)).on_clock(&clock));
         let mut game = Game::default();
         for _ in 0..2 {
-            let began = Instant::now();
-            let choice = choose(&mut *agent, &game, &limits);
-            let taken = began.elapsed();
-            assert!(taken < MS(within), "{time}: {taken:?}");
+            let (choice, taken) = timed_with(&mut *agent, &clock, &game, &limits);
+            assert!(taken <= MS(most), "{time}: {taken:?}");
             game.play(choice.best.unwrap());
         }
     }
@@ -110,6 +149,18 @@ fn the_clock_is_respected_even_when_it_runs_out() {
 
 #[test]
 fn a_fall_of_the_value_extends_the_search() {
+    let [calm, fallen] = [false, true].map(time_after_a_search);
+    // The plan is 200 ms per move; a clear choice takes little more than half of that.
+    assert!(
+        calm < MS(150) && fallen > MS(180),
+        "{calm:?} and {fallen:?}"
+    );
+}
+
+/// Returns the time of a move with a clear choice, with five seconds on the clock, after a search
+/// since which the value may have fallen.
+fn time_after_a_search(has_fallen: bool) -> Duration {
+    let clock = Clock::manual();
     let fallen = Arc::new(AtomicBool::new(false));
     let falls = Arc::clone(&fallen);
     let backend = Scripted::with_turn(move |turn, moves| {
@@ -131,6 +182,7 @@ fn a_fall_of_the_value_extends_the_search() {
         mate_search: false,
         ..Parameters::default()
     };
+    let backend = backend.delayed(MS(1)).on_clock(&clock);
     let mut agent = AgentKind::Mcts.build(backend.shared(), &parameters.clone().into());
     let mut game = Game::default();
     let limits = Limits {
@@ -140,30 +192,24 @@ fn a_fall_of_the_value_extends_the_search() {
     let choice = choose(&mut *agent, &game, &limits);
     game.play(choice.best.unwrap());
     game.play(choice.ponder.unwrap());
-    fallen.store(true, Relaxed);
-    // The plan is 200 ms per move; a clear choice takes little more than half of that.
+    fallen.store(has_fallen, Relaxed);
     let limits = Limits {
         time: Some(MS(5000)),
         ..Limits::default()
     };
-    let began = Instant::now();
-    choose(&mut *agent, &game, &limits);
-    let taken = began.elapsed();
-    assert!(taken > MS(180), "{taken:?}");
+    timed_with(&mut *agent, &clock, &game, &limits).1
 }
 
 #[test]
 fn a_slow_network_does_not_cost_the_game() {
     // A batch of 16 takes longer than the remaining time, so batches must shrink.
     let backend = hashed().delayed_each(MS(4));
-    let mut agent = mcts(backend, 1);
     let limits = Limits {
         time: Some(MS(400)),
         ..Limits::default()
     };
-    let began = Instant::now();
-    choose(&mut *agent, &Game::default(), &limits);
-    assert!(began.elapsed() < MS(400), "{:?}", began.elapsed());
+    let (_, taken) = timed(backend, &Game::default(), &limits);
+    assert!(taken < MS(400), "{taken:?}");
 }
 
 #[test]
@@ -178,8 +224,10 @@ fn a_machine_that_stalls_does_not_change_a_search_without_a_clock() {
     };
     for limits in [depth, nodes] {
         let found = |stall| {
-            let mut agent = mcts(hashed().stalled(20, stall), 1);
-            let choice = choose(&mut *agent, &Game::default(), &limits);
+            let clock = Clock::manual();
+            let mut agent = mcts(hashed().stalled(20, stall).on_clock(&clock), 1);
+            let (choice, taken) = timed_with(&mut *agent, &clock, &Game::default(), &limits);
+            assert_eq!(taken, stall);
             (choice.report.nodes, choice.report.lines, choice.statistics)
         };
         // A stall of one second is twice as long as a batch that may delay a `stop`.
@@ -194,10 +242,9 @@ fn a_forced_move_is_played_at_once() {
         time: Some(MS(60_000)),
         ..Limits::default()
     };
-    let began = Instant::now();
-    let choice = choose(&mut *mcts(hashed(), 1), &game, &limits);
+    let (choice, taken) = timed(hashed().delayed(MS(1)), &game, &limits);
     assert_eq!(choice.statistics.len(), 1);
-    assert!(began.elapsed() < MS(500));
+    assert!(taken <= MS(2), "{taken:?}");
 }
 
 #[test]
@@ -207,16 +254,22 @@ fn pondering_ends_with_the_hit_and_its_own_time() {
         time: Some(MS(5000)),
         ..Limits::default()
     };
-    let (choice, taken) = steered(
-        &mut *mcts(hashed(), 1),
-        &Game::default(),
-        &limits,
-        |control| {
-            std::thread::sleep(MS(100));
-            control.ponder_hit();
-        },
-    );
-    assert!(taken >= MS(100) && taken < MS(2800), "{taken:?}");
+    let clock = Clock::manual();
+    let control = Arc::new(Control::with_clock(clock.clone()));
+    let hitting = Arc::clone(&control);
+    let backend = hashed()
+        .delayed(MS(1))
+        .on_clock(&clock)
+        .watched(move |call| {
+            if call == 100 {
+                hitting.ponder_hit();
+            }
+        });
+    let choice = without_mates(backend)
+        .choose(&Game::default(), &limits, &control, &mut |_| {})
+        .unwrap();
+    let taken = clock.now() - control.ponder_hit_at().unwrap();
+    assert!(taken > MS(50) && taken < MS(2500), "{taken:?}");
     assert!(choice.best.is_some());
     // Before the ponder hit, only a stop ends the search, whatever other limits have been reached.
     let limits = Limits {
@@ -282,9 +335,10 @@ fn news_are_reported_during_the_search() {
         ..Limits::default()
     };
     let mut reports: Vec<Report> = Vec::new();
-    let control = Control::default();
+    let clock = Clock::manual();
+    let control = Control::with_clock(clock.clone());
     let game = Game::default();
-    let choice = mcts(hashed().delayed(MS(1)), 1)
+    let choice = without_mates(hashed().delayed(MS(1)).on_clock(&clock))
         .choose(&game, &limits, &control, &mut |report| {
             reports.push(report.clone());
         })
@@ -332,6 +386,7 @@ fn interruptions_leave_the_tree_whole() {
                 ..Limits::default()
             },
         };
+        // The sleeps only spread the interruptions over the search.
         let (choice, _) = steered(&mut *agent, &game, &limits, |control| {
             std::thread::sleep(MS(round * 7 % 40));
             match round % 2 {

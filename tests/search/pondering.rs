@@ -1,13 +1,13 @@
 //! Tests thinking on the opponent's time, and the use of its results afterwards.
 
-use crate::search::backends::hashed;
+use crate::search::backends::{Scripted, hashed};
 use crate::search::{choose, game, play};
 use shakmaty::Position;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::chess::Game;
-use tessera::play::{Agent, Choice, Control, Limits, Report};
+use tessera::play::{Agent, Choice, Clock, Control, Limits, Report};
 use tessera::search::Parameters;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -32,21 +32,59 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// Ponders with these limits, and gives this signal after 200 ms.
-fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)) -> Choice {
+/// Ponders until this many nodes have been searched.
+fn ponder(agent: &mut dyn Agent, game: &Game, nodes: u64) -> Choice {
     let limits = Limits {
         ponder: true,
-        ..limits.clone()
+        nodes: Some(nodes),
+        ..Limits::default()
     };
     let control = Control::default();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(MS(200));
-            end(&control);
-        });
-        let mut quiet = |_: &Report| {};
-        agent.choose(game, &limits, &control, &mut quiet).unwrap()
-    })
+    let mut stop = |report: &Report| {
+        if report.nodes == nodes {
+            control.stop();
+        }
+    };
+    agent.choose(game, &limits, &control, &mut stop).unwrap()
+}
+
+/// Ponders with this time on the clock, which only the backend's delays advance, and gives this
+/// signal in the backend's hundredth call. Returns the time after the signal.
+fn ponder_on_clock(
+    backend: Scripted,
+    game: &Game,
+    time: Duration,
+    signal: fn(&Control),
+) -> (Arc<Scripted>, Choice, Duration) {
+    let clock = Clock::manual();
+    let control = Arc::new(Control::with_clock(clock.clone()));
+    let signalled = Arc::new(Mutex::new(None));
+    let backend = Arc::new(backend.on_clock(&clock).watched({
+        let (clock, control, signalled) = (clock.clone(), control.clone(), signalled.clone());
+        move |call| {
+            if call == 100 {
+                signal(&control);
+                *signalled.lock().unwrap() = Some(clock.now());
+            }
+        }
+    }));
+    // The clock would not count the mate search.
+    let parameters = Parameters {
+        threads: 1,
+        hash: 16,
+        move_overhead: 0,
+        mate_search: false,
+        ..Parameters::default()
+    };
+    let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters.clone().into());
+    let limits = Limits {
+        ponder: true,
+        time: Some(time),
+        ..Limits::default()
+    };
+    let choice = agent.choose(game, &limits, &control, &mut |_| {}).unwrap();
+    let taken = clock.now() - signalled.lock().unwrap().expect("a signal");
+    (backend, choice, taken)
 }
 
 /// Searches for a move in a game and ponders on the expected reply; returns the game after that
@@ -56,7 +94,7 @@ fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
     let choice = choose(agent, &game, &nodes(3000));
     game.play(choice.best.unwrap());
     game.play(choice.ponder.unwrap());
-    let thought = ponder(agent, &game, &nodes(4000), Control::stop);
+    let thought = ponder(agent, &game, 4000);
     assert_eq!(thought.report.nodes, 4000);
     // The part of the reply's tree that is already known is not searched again.
     assert!(thought.report.new_nodes < 4000);
@@ -127,37 +165,22 @@ fn a_move_taken_back_finds_the_earlier_results() {
 
 #[test]
 fn the_clock_begins_with_the_hit() {
-    // A move may take at most half a second of the clock.
-    let limits = Limits {
-        time: Some(MS(1100)),
-        ..Limits::default()
-    };
     let mut game = Game::default();
     play(&mut game, "d2d4");
-    let began = Instant::now();
-    let choice = ponder(&mut *mcts(), &game, &limits, Control::ponder_hit);
-    let taken = began.elapsed();
-    assert!(taken >= MS(200) && taken < MS(1000), "{taken:?}");
+    // The plan is 40 ms for a move, and the signal comes after 100.
+    let backend = hashed().delayed(MS(1));
+    let (_, choice, taken) = ponder_on_clock(backend, &game, MS(1000), Control::ponder_hit);
+    assert!(taken >= MS(10) && taken < MS(500), "{taken:?}");
     assert!(choice.best.is_some());
 }
 
 #[test]
 fn batches_are_small_while_a_short_clock_waits() {
-    let parameters = Parameters {
-        threads: 1,
-        hash: 16,
-        move_overhead: 0,
-        ..Parameters::default()
-    };
     // With the short clock, a move may take 4 ms, which is enough to evaluate three positions.
     for (clock, most) in [(25, 4), (100_000, 16)] {
-        let backend = Arc::new(hashed().delayed_each(MS(1)));
-        let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters.clone().into());
-        let limits = Limits {
-            time: Some(MS(clock)),
-            ..Limits::default()
-        };
-        let choice = ponder(&mut *agent, &Game::default(), &limits, Control::stop);
+        let backend = hashed().delayed_each(MS(1));
+        let (backend, choice, _) =
+            ponder_on_clock(backend, &Game::default(), MS(clock), Control::stop);
         assert!(choice.report.nodes > 3);
         let largest = backend.largest();
         assert!(largest <= most, "{largest}");

@@ -1,10 +1,8 @@
 //! Tests streamed analyses, which end when the client disconnects.
 
-use super::{Server, post, read_head};
+use super::{LONG, LONG_SEARCHES, Server, post, read_head};
 use serde_json::{Value, json};
 use std::io::{BufRead, Read};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 /// Reads a chunked body to its end.
 pub(super) fn chunks(stream: &mut impl BufRead) -> String {
@@ -30,7 +28,8 @@ fn analysis(accept: &str, body: Value) -> String {
 #[test]
 fn growing_lines_are_streamed_before_the_result() {
     let server = Server::start(&[]);
-    let body = json!({"lines": 3, "limits": {"movetime_ms": 1500}});
+    // The first report comes after a second at the latest.
+    let body = json!({"lines": 3, "limits": {"movetime_ms": 3000}});
     let mut stream = server.send(&analysis("application/x-ndjson", body));
     let (status, headers) = read_head(&mut stream);
     assert_eq!(status, 200);
@@ -72,10 +71,10 @@ fn events_have_names() {
 
 #[test]
 fn a_queued_stream_sends_heartbeats() {
-    let server = Server::start(&["--jobs", "1", "--idle-time", "1s"]);
-    let long = json!({"limits": {"movetime_ms": 30_000}}).to_string();
-    let running = server.send(&post("/v1/move", "", &long));
-    sleep(Duration::from_millis(300));
+    let options = ["--jobs", "1", "--idle-time", "2s"];
+    let server = Server::start(&[&options[..], &LONG_SEARCHES].concat());
+    let running = server.send(&post("/v1/move", "", LONG));
+    server.wait_for_searches(1);
     let mut streams = [
         ("application/x-ndjson", "\n"),
         ("text/event-stream", ":\n\n"),
@@ -98,45 +97,41 @@ fn a_queued_stream_sends_heartbeats() {
         assert!(chunks(stream).contains("result"));
     }
     // A client that disconnects is removed from the queue.
-    let _running = server.send(&post("/v1/move", "", &long));
-    sleep(Duration::from_millis(300));
-    let mut stream = server.send(&analysis("text/event-stream", json!({})));
-    assert_eq!(read_head(&mut stream).0, 200);
-    let waits = || !server.get("/metrics").body.contains("tessera_waiting 0");
-    assert!(waits());
-    drop(stream);
-    let begun = Instant::now();
-    while waits() {
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        sleep(Duration::from_millis(50));
-    }
+    server.wait_for_queue(0);
+    let [_running, queued] = [(); 2].map(|()| {
+        let request = post("/v1/analyse", "Accept: text/event-stream\r\n", LONG);
+        let mut stream = server.send(&request);
+        assert_eq!(read_head(&mut stream).0, 200);
+        stream
+    });
+    server.wait_for_queue(1);
+    drop(queued);
+    server.wait_for_queue(0);
 }
 
 #[test]
 fn an_analysis_ends_when_its_client_leaves() {
     // Searches run one at a time, so the next starts when this one has ended.
-    let server = Server::start(&["--jobs", "1"]);
-    let body = json!({"limits": {"movetime_ms": 50_000}});
-    let mut stream = server.send(&analysis("application/x-ndjson", body));
+    let server = Server::start(&[&["--jobs", "1"], &LONG_SEARCHES[..]].concat());
+    let mut stream = server.send(&post(
+        "/v1/analyse",
+        "Accept: application/x-ndjson\r\n",
+        LONG,
+    ));
     assert_eq!(read_head(&mut stream).0, 200);
     let mut byte = [0];
     stream.read_exact(&mut byte).unwrap();
     drop(stream);
-    let begun = Instant::now();
     server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());
-    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn an_abandoned_move_request_is_not_searched() {
-    let server = Server::start(&["--jobs", "1"]);
-    let body = json!({"limits": {"movetime_ms": 50_000}}).to_string();
-    let stream = server.send(&post("/v1/move", "", &body));
-    sleep(Duration::from_millis(300));
+    let server = Server::start(&[&["--jobs", "1"], &LONG_SEARCHES[..]].concat());
+    let stream = server.send(&post("/v1/move", "", LONG));
+    server.wait_for_searches(1);
     drop(stream);
-    let begun = Instant::now();
     server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());
-    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

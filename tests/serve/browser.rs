@@ -1,14 +1,12 @@
 //! Chromium, driven through its DevTools protocol over two pipes.
 
 use crate::explain::browser::chromium;
+use crate::waiting::PATIENCE;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// Time limit for a page, allowing for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Connects Chromium's standard input and output to the pipes of the DevTools protocol.
 const PIPES: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
@@ -159,6 +157,11 @@ impl Browser {
 
     /// Waits until an expression is truthy.
     pub fn wait(&mut self, expression: &str) {
+        self.wait_within(PATIENCE, expression);
+    }
+
+    /// Waits this long until an expression is truthy.
+    pub fn wait_within(&mut self, patience: Duration, expression: &str) {
         let begun = Instant::now();
         while !self
             .evaluate(&format!("!!({expression})"))
@@ -166,7 +169,7 @@ impl Browser {
             .unwrap()
         {
             let page = || "document.body.innerText.slice(0, 1500)";
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > patience {
                 let page = self.evaluate(page());
                 panic!(
                     "timed out waiting for {expression}: {page} {:?}",

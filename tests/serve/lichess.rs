@@ -3,14 +3,16 @@
 
 mod board;
 
-use super::{PATIENCE, Server};
+use super::{LONG, LONG_SEARCHES, Server, post};
+use crate::support::wait_until;
 use board::{Analysis, Lichess, TOKEN, WEAK_TOKEN};
 use serde_json::{Value, json};
 use shakmaty::CastlingMode;
 use std::io::Write;
+use std::io::{ErrorKind, Read};
 use std::process::{Command, Output};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 use tessera::chess::Game;
 
@@ -77,11 +79,9 @@ fn an_engine_is_registered_once_and_then_updated() {
     let first = lichess.registered("Tessera");
     drop(server);
     let _again = tessera(&lichess, &[]);
-    let begun = Instant::now();
-    while lichess.registered("Tessera") == first {
-        assert!(begun.elapsed() < PATIENCE);
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("the registration is renewed", || {
+        lichess.registered("Tessera") != first
+    });
     let engines = lichess.engines();
     assert_eq!((engines.len(), &engines[0]["id"]), (1, &first["id"]));
 }
@@ -100,7 +100,7 @@ fn an_analysis_respects_each_limit_and_has_the_fields_that_lichess_reads() {
         "{line}"
     );
     let line = last(lichess.ask(work("two", json!({"movetime": 600}))));
-    assert!((400..5000).contains(&number(&line, "time")), "{line}");
+    assert!((400..60_000).contains(&number(&line, "time")), "{line}");
     let line = last(lichess.ask(work("three", json!({"depth": 3}))));
     assert!(number(&line, "depth") >= 3, "{line}");
 }
@@ -128,9 +128,7 @@ fn an_endless_analysis_ends_when_the_user_leaves() {
         let mut analysis = lichess.ask(work("one", limit));
         analysis.next().unwrap();
         drop(analysis);
-        let begun = Instant::now();
         server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());
-        assert!(begun.elapsed() < Duration::from_secs(20));
     }
 }
 
@@ -212,9 +210,7 @@ fn errors_of_lichess_are_survived() {
     last(lichess.ask(work("one", json!({"nodes": 50}))));
     // The failure hits the next request of any kind.
     lichess.fail(&[500]);
-    while lichess.failures() > 0 {
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("the failure has hit a request", || lichess.failures() == 0);
     last(lichess.ask(work("one", json!({"nodes": 50}))));
 }
 
@@ -236,7 +232,7 @@ fn a_token_that_is_refused_ends_the_server_in_one_line() {
     for (token, says) in [
         ("lip_unknown", "does not accept the token"),
         (WEAK_TOKEN, "engine:read and engine:write"),
-        ("two words", "is not a token"),
+        ("two words", "line 2 of"),
     ] {
         let output = refused(&lichess, token);
         assert!(!output.status.success());
@@ -252,13 +248,17 @@ fn a_token_that_is_refused_ends_the_server_in_one_line() {
 #[test]
 fn an_interrupt_ends_an_analysis_and_the_server() {
     let lichess = Lichess::start(&[]);
-    let mut server = tessera(&lichess, &[]);
+    let mut server = tessera(&lichess, &[&["--jobs", "2"], &LONG_SEARCHES[..]].concat());
+    let mut running = server.send(&post("/v1/move", "", LONG));
+    server.wait_for_searches(1);
     let mut analysis = lichess.ask(work("one", json!({"infinite": true})));
     analysis.next().unwrap();
-    let begun = Instant::now();
     super::end::signal(&server, "-INT");
-    assert!(super::end::wait(&mut server).success());
-    // HTTP clients would have ten seconds, but analyses for Lichess end immediately.
-    assert!(begun.elapsed() < Duration::from_secs(8));
     analysis.all();
+    // HTTP clients have ten seconds, but analyses for Lichess end immediately.
+    sleep(Duration::from_millis(500));
+    running.get_ref().set_nonblocking(true).unwrap();
+    let unanswered = running.read(&mut [0]).unwrap_err();
+    assert_eq!(unanswered.kind(), ErrorKind::WouldBlock);
+    assert!(super::end::wait(&mut server).success());
 }

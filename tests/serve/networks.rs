@@ -174,6 +174,7 @@ fn human_moves_are_predicted_at_every_rating() {
     let ratings = told["ratings"].as_array().unwrap();
     assert_eq!((&ratings[0], &ratings[10]), (&json!(600), &json!(2600)));
     assert_eq!(told["network"], "tessera-human");
+    assert_eq!(told["corrected"], true);
     let moves = told["moves"].as_array().unwrap();
     assert_eq!(moves.len(), 20);
     for index in 0..ratings.len() {
@@ -193,6 +194,14 @@ fn human_moves_are_predicted_at_every_rating() {
     assert!((prior - share).abs() < 1e-4, "{prior} {share}");
     let (_, problem) = server.problem("/v1/people", r#"{"network": "main"}"#);
     assert_eq!(problem["field"], "network");
+    // The better the players, the more of them give mate in the Scholar's Mate.
+    let moves = ["e4", "e5", "Bc4", "Nc6", "Qh5", "Nf6"];
+    let told = server.json("/v1/people", &json!({ "moves": moves }).to_string());
+    let moves = told["moves"].as_array().unwrap();
+    let mate = moves.iter().find(|it| it["san"] == "Qxf7#").unwrap();
+    let shares = mate["shares"].as_array().unwrap().iter();
+    let shares: Vec<f64> = shares.map(|share| share.as_f64().unwrap()).collect();
+    assert!(shares.is_sorted() && shares[10] > 0.9, "{shares:?}");
     // A request can exclude attention maps from an explanation.
     let explained = server.json("/v1/explain", r#"{"attention": false}"#);
     assert!(explained["explanation"]["attention"].is_null());

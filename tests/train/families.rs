@@ -35,6 +35,7 @@ fn import_maia3(path: &Path) {
     tch::manual_seed(1);
     let flat = model.initial_weights();
     let about = About {
+        correction: None,
         name: "maia3".to_owned(),
         search_value: "wdl".to_owned(),
         training: serde_json::Value::Null,

@@ -1,4 +1,4 @@
-//! Tests that `train merge` averages runs and network files into one network.
+//! Tests that `tessera-train merge` averages runs and network files into one network.
 
 use super::workplace::{fail, run, succeed, train, workplace};
 use std::path::Path;

@@ -1,14 +1,12 @@
 //! Tests how a run recovers from faults: signals, damaged and unwritable checkpoints, and NaN
 //! losses.
 
+use crate::support::wait_until;
 use crate::train::workplace::{
     assert_same_metrics, fail, games, metrics, pack, run, succeed, workplace,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Configures a run whose metrics lines, validations and checkpoints never coincide, so that all
 /// unfinished state must be preserved.
@@ -25,11 +23,10 @@ pub fn start(mut command: Command) -> Child {
 
 /// Waits until the run has written another metrics line or has ended.
 fn wait_for_a_line(folder: &Path, output: &str, child: &mut Child) {
-    let (lines, started) = (metrics(folder, output).len(), Instant::now());
-    while metrics(folder, output).len() <= lines && child.try_wait().unwrap().is_none() {
-        assert!(started.elapsed() < PATIENCE, "timed out");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let lines = metrics(folder, output).len();
+    wait_until("the run has written another line", || {
+        metrics(folder, output).len() > lines || child.try_wait().unwrap().is_some()
+    });
 }
 
 pub fn checkpoint(folder: &Path, output: &str, step: u64) -> PathBuf {
@@ -151,7 +148,7 @@ fn a_full_disk_leaves_whole_checkpoints() {
          {} run tiny.toml --device cpu --threads 1 -o full/run; status=$?; \
          rm -f full/run/checkpoints/.unfinished*; cp -r full/run saved; exit $status",
         size * 5 / 2,
-        env!("CARGO_BIN_EXE_train"),
+        env!("CARGO_BIN_EXE_tessera-train"),
     );
     let mut limited = Command::new("unshare");
     limited
@@ -176,7 +173,7 @@ fn a_full_disk_leaves_whole_checkpoints() {
 fn a_run_survives_the_loss_of_its_output() {
     let workplace = workplace(10);
     let folder = workplace.path();
-    let mut unwatched = crate::cli::unread(">$pipe 2>&1", env!("CARGO_BIN_EXE_train"));
+    let mut unwatched = crate::cli::unread(">$pipe 2>&1", env!("CARGO_BIN_EXE_tessera-train"));
     unwatched
         .args(["run", "tiny.toml", "-o", "run"])
         .args(["--device", "cpu", "--threads", "1"])

@@ -83,6 +83,7 @@ fn runs_are_shown_side_by_side() {
 }
 
 #[test]
+#[ignore = "needs TensorBoard: runs in tools/test --all"]
 fn tensorboard_reads_the_metrics() {
     let Some(python) = crate::python::with_or_skip("tensorboard") else {
         return;

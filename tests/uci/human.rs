@@ -1,10 +1,11 @@
 //! `UCI_LimitStrength` and `HumanTime` in the real program.
 
 use crate::uci::Engine;
+use crate::waiting::at_some_pace;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Additional time for answers, because other tests share the machine.
+/// Additional time for answers.
 const SLACK: Duration = Duration::from_millis(500);
 
 /// Starts an engine with limited strength and `HumanTime`, without a network.
@@ -36,14 +37,16 @@ fn human_play_respects_tiny_clocks() {
     let mut engine = person(1);
     engine.say("position startpos");
     for (clock, increment) in [(1, 0), (20, 0), (50, 50), (300, 0), (1000, 10), (2000, 0)] {
-        for _ in 0..4 {
+        at_some_pace("a move takes a tenth of the clock at most", |factor| {
+            let (clock, increment) = (clock * factor, increment * factor);
             let go = format!("go wtime {clock} btime {clock} winc {increment} binc {increment}");
-            let (_, took) = think(&mut engine, &go);
-            assert!(
-                took < Duration::from_millis(clock / 10) + SLACK,
-                "{go}: {took:?}"
-            );
-        }
+            let most = Duration::from_millis((clock / 10).into()) + SLACK * factor;
+            (0..4).all(|_| {
+                let (_, took) = think(&mut engine, &go);
+                println!("{go}: {took:?}");
+                took < most
+            })
+        });
     }
     // With more time on the clock, the engine does think.
     let times = (0..3).map(|_| think(&mut engine, "go wtime 20000 btime 20000").1);
@@ -52,16 +55,15 @@ fn human_play_respects_tiny_clocks() {
 
 #[test]
 fn human_thinking_can_be_interrupted() {
-    let long = "go wtime 3600000 btime 3600000";
-    let prompt = Duration::from_secs(2);
+    // A move would take hours, or longer than the test waits for anything.
+    let long = "go wtime 1000000000 btime 1000000000";
     let mut engine = person(2);
     engine.say("position startpos");
     engine.say(long);
     thread::sleep(Duration::from_millis(100));
-    let (_, took) = think(&mut engine, "stop");
-    assert!(took < prompt, "{took:?}");
+    think(&mut engine, "stop");
     // `ponderhit` starts the thinking, which `stop` then ends.
-    engine.say("go ponder wtime 3600000 btime 3600000");
+    engine.say(&long.replace("go", "go ponder"));
     engine.say("ponderhit");
     assert!(
         engine
@@ -69,16 +71,16 @@ fn human_thinking_can_be_interrupted() {
             .iter()
             .all(|line| !line.starts_with("bestmove"))
     );
-    let (_, took) = think(&mut engine, "stop");
-    assert!(took < prompt, "{took:?}");
-    engine.say(long);
-    engine.say("quit");
-    let (took, said) = engine.ends();
-    assert!(took < prompt, "{took:?}");
-    assert!(
-        said.iter().any(|line| line.starts_with("bestmove ")),
-        "{said:?}"
-    );
+    think(&mut engine, "stop");
+    drop(engine);
+    // The engine waits for a second, and a busy machine may need more.
+    at_some_pace("`quit` is preceded by an answer", |_| {
+        let mut engine = person(2);
+        engine.say(long);
+        engine.say("quit");
+        let said = engine.ends();
+        said.iter().any(|line| line.starts_with("bestmove "))
+    });
 }
 
 #[test]

@@ -70,7 +70,9 @@ pub enum TranscoderError {
     #[error("not a transcoder: {0}")]
     Invalid(String),
     /// The transcoder was made for another network.
-    #[error("made for the weights of another network, {0}: make one with `train transcoder`")]
+    #[error(
+        "made for the weights of another network, {0}: make one with `tessera-train transcoder`"
+    )]
     OtherNetwork(String),
 }
 

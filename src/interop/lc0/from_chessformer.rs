@@ -64,6 +64,7 @@ pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
         weights: Weights::take(architecture.parameters(), named)?,
         architecture: Box::new(architecture),
         about: About {
+            correction: None,
             search_value: "wdl".to_owned(),
             ..network.about
         },

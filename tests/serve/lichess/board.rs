@@ -1,6 +1,8 @@
 //! Lichess's side of the external-engine protocol: the site, the broker, and users with analysis
 //! boards.
 
+use crate::support::wait_until;
+use crate::waiting::PATIENCE;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -12,8 +14,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, mpsc};
@@ -101,18 +102,15 @@ impl Lichess {
 
     /// Returns the engine with this name, once its registration has a secret.
     pub fn registered(&self, name: &str) -> Value {
-        let begun = Instant::now();
-        loop {
-            let engines = self.engines();
-            let mut known = engines
+        let mut known = None;
+        wait_until("the engine is registered", || {
+            known = self
+                .engines()
                 .into_iter()
-                .filter(|engine| engine["name"] == name && engine["providerSecret"].is_string());
-            if let Some(engine) = known.next() {
-                return engine;
-            }
-            assert!(begun.elapsed() < super::PATIENCE);
-            sleep(Duration::from_millis(20));
-        }
+                .find(|engine| engine["name"] == name && engine["providerSecret"].is_string());
+            known.is_some()
+        });
+        known.unwrap()
     }
 
     /// Queues a user's request for the first provider that polls.
@@ -135,7 +133,7 @@ impl Lichess {
 impl Analysis {
     /// Returns the next line, or `None` after the last.
     pub fn next(&mut self) -> Option<String> {
-        let line = async { timeout(super::PATIENCE, self.lines.recv()).await };
+        let line = async { timeout(PATIENCE, self.lines.recv()).await };
         self.runtime.block_on(line).expect("no line came")
     }
 

@@ -48,6 +48,7 @@ fn an_analysis_grows_and_its_lines_are_played() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
     let server = Server::start(&[]);
     let fen = "4k3/8/8/8/8/8/4P3/4K3_w_-_-_0_1";
@@ -73,6 +74,7 @@ fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn mistakes_are_explained_in_chess_terms() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "analyse") else {
@@ -106,7 +108,7 @@ fn mistakes_are_explained_in_chess_terms() {
         ),
         (
             "1. e4 e5 2. Qh9 Nc6",
-            r"The moves were read up to 1… e5: “Qh9” is no legal move there.",
+            r"The moves were read up to 1… e5: “Qh9” is not a move.",
         ),
         (
             "1. e4 e5 2. Nf6 Nc6",
@@ -119,6 +121,31 @@ fn mistakes_are_explained_in_chess_terms() {
     // The legal part is shown on the board.
     assert_eq!(browser.evaluate(&count("#analyse-moves button")), 2);
     let typed = [
+        (
+            "4k3/8/8/3p4/2P5/8/8/4K3 w - - 0 1",
+            "d5",
+            "A pawn reaches d5 only by capturing: type cxd5.",
+        ),
+        (
+            "1r2k3/P7/8/8/8/8/8/4K3 w - - 0 1",
+            "b8",
+            "The pawn promotes: type axb8=Q for a queen.",
+        ),
+        (
+            "4k3/8/8/8/8/8/8/4K1N1 w - - 0 1",
+            "Nf3=Q",
+            "Only a pawn that reaches the last rank is promoted.",
+        ),
+        (
+            "4k3/8/8/8/8/8/8/4K1N1 w - - 0 1",
+            "g1f3q",
+            "Only a pawn that reaches the last rank is promoted.",
+        ),
+        (
+            "4k3/8/8/K2pP2r/8/8/8/8 w - d6 0 1",
+            "exd6",
+            "This capture would leave your king in check.",
+        ),
         (
             "8/P6k/8/8/8/8/8/K7 w - - 0 1",
             "a8",
@@ -167,7 +194,127 @@ fn mistakes_are_explained_in_chess_terms() {
     browser.assert_quiet();
 }
 
+/// Marks, numbers, brackets and small letters do not change a typed move.
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn typed_moves_are_read_as_meant() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    let initial = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+    let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+    let promotion = "8/P6k/8/8/8/8/8/K7 w - - 0 1";
+    let passant = "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1";
+    for (fen, text, san) in [
+        (castling, "o-o", "O-O"),
+        (castling, "O-O!", "O-O"),
+        (castling, "oo", "O-O"),
+        (castling, "0-0", "O-O"),
+        (castling, "o-o-o", "O-O-O"),
+        (castling, "Kg1", "O-O"),
+        (castling, "e1c1", "O-O-O"),
+        (initial, "e4!", "e4"),
+        (initial, "d4?", "d4"),
+        (initial, "Nf3!", "Nf3"),
+        (initial, "1. e4", "e4"),
+        (initial, "E2-E4", "e4"),
+        (initial, "♘f3", "Nf3"),
+        (promotion, "a8(R)", "a8=R"),
+        (promotion, "a8r", "a8=R"),
+        (promotion, "a7a8n", "a8=N"),
+        (passant, "exd6 e.p.", "exd6"),
+        (passant, "e5:d6", "exd6"),
+    ] {
+        browser.load(fen);
+        browser.type_move("analyse", text);
+        assert_eq!(browser.text("#analyse-typed-move-problem"), "", "{text}");
+        let moves = browser.text("#analyse-moves button");
+        assert_eq!(moves, format!("1. {san}"), "{text}");
+    }
+    browser.assert_quiet();
+}
+
+/// The analysis field reads the letters of other languages, or stops: it never plays another move
+/// than the one that stands there.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn moves_of_other_languages_are_read_or_end_the_game() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    const RUY: &str = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O Qd4";
+    let sans = "[...document.querySelectorAll('#analyse-moves button')].map((it) => it.textContent).join(' ')";
+    for (text, moves, problem) in [
+        (
+            "1. e4 e5 2. Sf3 Sc6 3. Lb5 a6 4. Lxc6 dxc6 5. 0-0 Dd4",
+            RUY,
+            "",
+        ),
+        (
+            "1. e4 e5 2. Cf3 Cc6 3. Fb5 a6 4. Fxc6 dxc6 5. 0-0 Dd4",
+            RUY,
+            "",
+        ),
+        (
+            "1. e4 e5 2. Cf3 Cc6 3. Ab5 a6 4. Axc6 dxc6 5. O-O Dd4",
+            RUY,
+            "",
+        ),
+        (
+            "1. e4 e5 2. Кf3 Кc6 3. Сb5 a6 4. С:c6 d:c6 5. 0-0 Фd4",
+            RUY,
+            "",
+        ),
+        (
+            "1. e4 e5 2. ♘f3 ♞c6 3. ♗b5 a6 4. ♗xc6 dxc6 5. O-O ♛d4",
+            RUY,
+            "",
+        ),
+        // R is the rook in English and the king in French.
+        ("1. e4 e5 2. Re2 Re7", "1. e4 e5 2. Ke2 Ke7", ""),
+        (
+            "1. e4 e5 2. Nf3 Nc6 3. h4 h5 4. Rh3",
+            "1. e4 e5 2. Nf3 Nc6 3. h4 h5 4. Rh3",
+            "",
+        ),
+        (
+            "e2e4 e7e5 g1h3 b8c6 f1c4 d7d6 h1f1 g8f6 f2f4 h7h6 Rf2 a6",
+            "1. e4 e5 2. Nh3 Nc6 3. Bc4 d6 4. Rf1 Nf6 5. f4 h6",
+            "The moves were read up to 5… h6: “Rf2” is Rf2 in English and Kf2 in French, and the \
+             other moves do not decide.",
+        ),
+        (
+            "1. e4 e5 2. Xf3 Nc6",
+            "1. e4 e5",
+            "The moves were read up to 1… e5: “Xf3” is not a move.",
+        ),
+        (
+            "1. e4 e5 2. Sf3 (2. Zf3) Sc6",
+            "1. e4 e5 2. Nf3 Nc6",
+            "A variation was read up to 1… e5: “Zf3” is not a move.",
+        ),
+        (
+            "1. e4 e5 2. Sf3 Nc6",
+            "1. e4 e5 2. Nf3",
+            "The moves were read up to 2. Nf3: “Nc6” is not a move.",
+        ),
+        (
+            "1. e4 c5 1-0 1. d4",
+            "1. e4 c5",
+            "Only the first of several games was read.",
+        ),
+    ] {
+        browser.load(text);
+        assert_eq!(browser.text("#analyse-problem"), problem, "{text}");
+        assert_eq!(browser.evaluate(sans), moves, "{text}");
+    }
+    browser.assert_quiet();
+}
+
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_position_is_set_up() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "analyse") else {
@@ -199,6 +346,7 @@ fn a_position_is_set_up() {
 
 /// This test uses the built-in networks.
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn human_moves_are_shown_by_rating() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "analyse") else {
@@ -222,6 +370,7 @@ fn human_moves_are_shown_by_rating() {
 
 /// This test uses the built-in networks.
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn explanations_are_shown_in_place() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "explain") else {
@@ -250,6 +399,7 @@ fn explanations_are_shown_in_place() {
 
 /// This test uses the network that ships with the engine.
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_network_writes_games_that_are_replayed() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "generate") else {

@@ -8,6 +8,7 @@ const LADDER: &str = "6k1/8/R7/8/8/8/8/1R4K1 w - - 0 1";
 const STATUS: &str = "#play-status";
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn the_first_move_starts_a_game_that_a_reload_keeps() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "play") else {
@@ -63,6 +64,7 @@ fn a_game_is_played_to_mate_by_clicks() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn moves_are_typed_taken_back_hinted_and_stepped_through() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {
@@ -100,6 +102,7 @@ fn moves_are_typed_taken_back_hinted_and_stepped_through() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn losing_a_game_needs_confirmation() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {
@@ -133,6 +136,7 @@ fn losing_a_game_needs_confirmation() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn clocks_opponents_and_colours_are_chosen() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "play") else {
@@ -172,6 +176,7 @@ fn clocks_opponents_and_colours_are_chosen() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_pawn_is_promoted_beside_the_board_s_pieces() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {
@@ -196,6 +201,7 @@ fn a_pawn_is_promoted_beside_the_board_s_pieces() {
 }
 
 #[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_phone_shows_board_and_controls_in_one_screen() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "play") else {

@@ -24,6 +24,7 @@ fn write_small_network(path: &Path) {
     tch::manual_seed(5);
     let initial = model.initial_weights();
     let about = About {
+        correction: None,
         name: "small".to_owned(),
         search_value: "q".to_owned(),
         training: serde_json::Value::Null,

@@ -21,9 +21,9 @@ const USUAL_RATING: u16 = 1500;
 /// Maximum number of moves of a line that are shown, unless it mates.
 const SHOWN: usize = 16;
 
-/// How often marks from Tessera's own scores are right (bench/review.md).
-const OWN_RELIABILITY: &str = "These marks come from Tessera's own scores: about two in three are right. An engine as judge, \
-     such as Stockfish, gives reliable ones.";
+/// How reliable marks from Tessera's own scores are (bench/review.md).
+const OWN_RELIABILITY: &str = "These marks come from Tessera's own scores and are unreliable: at Lichess's thresholds, half of \
+     them are wrong. With an engine such as Stockfish as judge, they are better.";
 
 /// The settings of a review.
 #[derive(Clone, Debug, Default)]

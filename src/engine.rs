@@ -320,7 +320,11 @@ impl Drop for Engine {
 
 fn spawn(program: &Path) -> std::io::Result<Child> {
     let spawn = |program: &Path| {
-        Command::new(program)
+        let mut command = Command::new(program);
+        // Ctrl-C is for this program alone, which then still needs the engine's answer.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -222,7 +222,11 @@ impl Task<'_> {
             self.judge.idle.lock().push(engine);
             Ok(())
         };
-        let work = || work().inspect_err(|_: &EngineError| has_failed.store(true, Relaxed));
+        let work = || match work() {
+            // The scores so far remain useful.
+            Err(_) if self.control.stopped() => Ok(()),
+            outcome => outcome.inspect_err(|_: &EngineError| has_failed.store(true, Relaxed)),
+        };
         side_by_side((0..workers).map(|_| work)).map(|_: Vec<()>| ())
     }
 

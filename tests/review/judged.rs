@@ -5,6 +5,7 @@ use crate::serve::Server;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 
@@ -62,7 +63,7 @@ fn the_judge_gives_scores_and_its_name() {
     let name = "Tessera 0.1.0";
     let said = format!("Scores by {name}, 50 nodes a position.");
     assert!(text.contains(&said), "{text}");
-    assert!(!text.contains("two in three"), "{text}");
+    assert!(!text.contains("unreliable"), "{text}");
     succeed(review(
         folder.path(),
         sound,
@@ -137,6 +138,54 @@ fn a_failing_judge_is_named_and_replaced() {
         assert!(warning.contains(said), "{warning}");
         assert!(report["plies"][0]["win"].is_number());
     }
+}
+
+/// Ctrl-C reaches every process of the terminal's foreground group, but must not end the judge,
+/// whose scores so far are reviewed.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_review_keeps_the_scores_of_its_judge() {
+    use std::os::unix::process::CommandExt;
+    let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
+    let folder = folder(&[("game.pgn", &format!("{GAME}\n[White \"b\"]\n\n{long}*\n"))]);
+    let mut command = Command::new(TESSERA);
+    judged(&mut command, "crash", NEVER);
+    let running = command
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .args([
+            "review",
+            "game.pgn",
+            "--backend",
+            "random",
+            "-o",
+            "pages",
+            "--json",
+        ])
+        .args(["--judge", &engine(), "--judge-nodes", "4000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let first = folder.path().join("pages/game-0001.html");
+    let began = Instant::now();
+    while !first.exists() {
+        assert!(began.elapsed() < Duration::from_secs(300));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let group = format!("-{}", running.id());
+    let interrupted = Command::new("kill").args(["-INT", "--", &group]).status();
+    assert!(interrupted.unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!errors.contains("The judge failed"), "{errors}");
+    let json: Value = serde_json::from_str(&succeed(output)).unwrap();
+    let second = &json["games"][1];
+    assert!(second["judge"].is_string());
+    let warnings = second["game"]["warnings"].to_string();
+    assert!(warnings.contains("The review was stopped"), "{warnings}");
 }
 
 #[test]

@@ -121,8 +121,10 @@ fn embed(root: &Path) {
 /// tools/setup has fetched by npm into these folders of `home`, if it has.
 fn embed_packages(output: &str, home: &Path, folders: &[&Path]) {
     let stamp = home.join("installed.json");
-    // This also reruns the script if the packages are fetched later.
-    println!("cargo:rerun-if-changed={}", stamp.display());
+    // This also reruns the script if the packages are fetched later. tools/setup makes the folder in
+    // any case, because cargo would compile everything again at each start while the path is missing.
+    let watched = if stamp.is_file() { &stamp } else { home };
+    println!("cargo:rerun-if-changed={}", watched.display());
     let mut files = Vec::new();
     if stamp.is_file() {
         for folder in folders {

@@ -25,8 +25,8 @@ class Crates:
     def __init__(self, root):
         host = re.search(r"^host: (.*)$", run("rustc", "-vV", cwd=root), re.MULTILINE)[1]
         said = run(
-            "cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--features", FEATURES,
-            "--filter-platform", host, cwd=root,
+            "cargo", "metadata", "--locked", "--format-version", "1", "--features", FEATURES, "--filter-platform", host,
+            cwd=root,
         )
         metadata = json.loads(said)
         packages = {package["id"]: package for package in metadata["packages"]}

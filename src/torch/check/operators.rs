@@ -74,7 +74,7 @@ pub const OPERATORS: [&str; 65] = [
 
 /// The argument names that our exporters write. `out` is not among them, because it makes an
 /// operator write to an existing tensor.
-pub const ARGUMENTS: [&str; 5] = ["alpha", "beta", "device", "dtype", "layout"];
+pub const ARGUMENTS: [&str; 4] = ["alpha", "beta", "dtype", "layout"];
 
 #[cfg(test)]
 mod tests {

@@ -333,6 +333,7 @@ fn kills() -> (u64, u64, u64) {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_loop_killed_repeatedly_loses_nothing() {
     let (kills, generations, longest) = kills();
     let folder = workplace(&config(generations, ACTORS));
@@ -424,6 +425,7 @@ fn several_processes_train_together() {
 
 #[cfg(feature = "cloud")]
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn the_loop_tolerates_a_faulty_and_lagging_bucket() {
     use bucket::{Bucket, Faults, NAME};
     let faults = Faults {

@@ -246,6 +246,7 @@ fn play(
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn the_network_beats_a_search_without_one() {
     let mut points = 0.0;
     for opening in OPENINGS {

@@ -78,6 +78,7 @@ fn variants_are_trained_once_and_compared() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn variants_get_equal_time() {
     let workplace = workplace(6);
     let folder = workplace.path();

@@ -46,6 +46,7 @@ fn import_maia3(path: &Path) {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn imported_networks_are_measured_and_trained_further() {
     // Canonical boards are transformed, and their moves with them.
     let canonical = Shape {

@@ -20,6 +20,7 @@ fn calls(trace: &Path, operator: &str) -> usize {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn ten_steps_are_traced() {
     let workplace = workplace(40);
     let folder = workplace.path();

@@ -45,6 +45,7 @@ const CACHE: usize = SHARED_HASH / 4;
 const ENOUGH: u64 = ((CACHE << 20) / 150) as u64;
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn endures_a_search_with_a_network_within_the_hash() {
     let duration = endurance(BRIEFLY);
     let folder = tempfile::tempdir().unwrap();

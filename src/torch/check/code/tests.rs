@@ -14,7 +14,7 @@ const NETWORK: &str = r#"class Network(Module):
     _3 = getattr(layer, "3")
     _0 = torch.linear(torch.relu(rows), weight)
     _1, _2, = torch.unbind(_0, -1)
-    _4 = torch.to(_1, dtype=6, device=torch.device("cpu"))
+    _4 = torch.to(_1, dtype=6)
     return (_2, _4)
   def meta(self: __torch__.Network) -> str:
     return self.metadata

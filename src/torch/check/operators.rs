@@ -73,7 +73,7 @@ pub const OPERATORS: [&str; 64] = [
 
 /// The argument names that our exporters write. `out` is not among them, because it makes an
 /// operator write to an existing tensor.
-pub const ARGUMENTS: [&str; 4] = ["alpha", "beta", "dtype", "layout"];
+pub const ARGUMENTS: [&str; 3] = ["alpha", "beta", "dtype"];
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// The engine that judges unless another one is named.
 pub const USUAL_JUDGE: &str = "stockfish";
 /// Default number of nodes for each position.
-pub const JUDGE_NODES: u64 = 40_000;
+pub const JUDGE_NODES: u64 = 75_000;
 /// Number of consecutive positions that are searched in one hash table.
 const STRETCH: usize = 8;
 /// Positions around a doubtful move get this many times the nodes.

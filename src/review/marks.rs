@@ -19,10 +19,11 @@ pub enum Grading {
 }
 
 /// Losses of winning chances, on a scale of −1…1, from which Tessera's own scores make a move an
-/// inaccuracy, a mistake and a blunder.
-const OWN_LOSSES: [f64; 3] = [0.2, 0.3, 0.4];
-/// Winning chances, on the same scale, from which Tessera's own scores call a side clearly winning.
-const OWN_DECIDED: f64 = 0.5;
+/// inaccuracy, a mistake and a blunder. `bench/review.py thresholds` chose the mistake's.
+const OWN_LOSSES: [f64; 3] = [0.2, 0.24, 0.34];
+/// Winning chances, on the same scale, from which Tessera's own scores call a side clearly winning,
+/// chosen likewise.
+const OWN_DECIDED: f64 = 0.3;
 
 /// The mark of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

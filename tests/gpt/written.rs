@@ -201,7 +201,8 @@ fn games_are_written_to_streams() {
     for line in String::from_utf8(file).unwrap().lines() {
         assert!(line.starts_with('[') || line.chars().count() < 80, "{line}");
     }
-    let script = "\"$0\" generate --net newborn.pt --limit 1000000000 -o /dev/stdout | head -1";
+    let script =
+        "\"$0\" generate --net newborn.pt --limit 18446744073709551615 -o /dev/stdout | head -1";
     let mut shell = Command::new("sh");
     let shell = shell.current_dir(folder.path());
     let read = shell

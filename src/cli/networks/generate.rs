@@ -3,9 +3,10 @@
 use crate::cli::options::play;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use parking_lot::Mutex;
 use serde_json::json;
 use shakmaty::KnownOutcome;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
@@ -143,18 +144,21 @@ impl Arguments {
         journal.leave_out(0)?;
         let bar = progress::bar(Some(self.limit), "games");
         let mut tally = Tally::default();
-        let numbers: Vec<u64> = (1..=self.limit)
-            .filter(|&it| !journal.contains(it))
-            .collect();
-        bar.set_position(self.limit - numbers.len() as u64);
-        let prompts = numbers.iter().map(|&number| {
+        let asked = 1..=self.limit;
+        let finished: BTreeSet<u64> = journal.numbers().filter(|it| asked.contains(it)).collect();
+        bar.set_position(finished.len() as u64);
+        let rows = self.side_by_side(self.limit - finished.len() as u64);
+        // The numbers of the games that have begun; `--limit` may ask for billions.
+        let begun = Mutex::new(Vec::new());
+        let numbers = asked.filter(|it| !finished.contains(it));
+        let prompts = numbers.map(|number| {
+            begun.lock().push(number);
             let game = openings.game(number)?;
             Ok(Prompt::new(game, self.conditions(), self.seed, number))
         });
         let start = Instant::now();
-        let rows = self.side_by_side(numbers.len());
         generator.write_each(prompts, rows, &self.sampling(), |place, written| {
-            let number = numbers[place];
+            let number = begun.lock()[place];
             tally.moves += written.game.plies().len() - openings.game(number)?.plies().len();
             *tally.ends.entry(written.end.name()).or_default() += 1;
             let [event_tag, number_tag] = IDENTITY;
@@ -175,12 +179,13 @@ impl Arguments {
 
     /// Returns the number of threads, and the number of concurrent games per thread, for generating
     /// `games` games.
-    fn side_by_side(&self, games: usize) -> SideBySide {
+    fn side_by_side(&self, games: u64) -> SideBySide {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = match self.threads {
             0 => all(),
             threads => threads,
         };
+        let games = usize::try_from(games).unwrap_or(usize::MAX);
         let threads = threads.clamp(1, games.max(1));
         SideBySide {
             games: usize::from(self.batch).min(games.div_ceil(threads)).max(1),

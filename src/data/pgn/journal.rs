@@ -178,6 +178,11 @@ impl Journal {
         self.games.contains_key(&number)
     }
 
+    /// Returns the numbers of the finished games, in ascending order.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.games.keys().copied()
+    }
+
     /// Returns the number of finished games.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -520,6 +520,7 @@ pub(crate) mod tests {
 
     /// Checks that two backends evaluate a batch equally, up to the rounding errors of sums whose
     /// order depends on the size of a batch.
+    #[cfg(feature = "torch")]
     pub(crate) fn assert_close(left: &impl Backend, right: &impl Backend, batch: &Batch) {
         let mut outs = [Evaluations::default(), Evaluations::default()];
         left.evaluate(batch, &mut outs[0]).unwrap();

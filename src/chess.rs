@@ -394,7 +394,6 @@ pub(crate) mod tests {
     use super::*;
 
     /// Plays one legal move per number, which selects the move, until the game ends.
-    #[cfg(feature = "torch")]
     pub(crate) fn game_of_choices(choices: &[u32]) -> Game {
         let mut game = Game::default();
         for &choice in choices {

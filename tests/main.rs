@@ -10,12 +10,14 @@ mod install;
 mod map;
 mod perft;
 mod python;
+#[cfg(feature = "torch")]
 mod python_package;
 mod readme;
 mod search;
 #[cfg(feature = "serve")]
 mod serve;
 mod skip;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod support;
 mod tablebase;
 mod uci;

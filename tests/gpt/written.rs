@@ -177,7 +177,7 @@ fn games_are_written_to_streams() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let write = |output: &str| {
-        let written = generate(folder.path(), &["--limit", "2", "-o", output, "--json"]);
+        let written = generate(folder.path(), &["--limit", "6", "-o", output, "--json"]);
         assert!(written.status.success());
         written
     };
@@ -187,7 +187,7 @@ fn games_are_written_to_streams() {
         let streamed = write(name);
         assert!(streamed.stdout == file, "{name}");
         let said: Value = serde_json::from_slice(&streamed.stderr).unwrap();
-        assert_eq!(said["games"], 2);
+        assert_eq!(said["games"], 6);
     }
     assert_eq!(
         write("/dev/null")

@@ -23,7 +23,7 @@ const SHOWN: usize = 16;
 
 /// How reliable marks from Tessera's own scores are (bench/review.md).
 const OWN_RELIABILITY: &str = "These marks come from Tessera's own scores, which overlook many mistakes: in nine amateur games \
-     kept apart, tessera-xs with 800 nodes marked 27 of 55 mistakes (? and ??), and 2 good moves. An engine such as \
+     kept apart, tessera-xs with 800 nodes marked 27 of 55 mistakes (? and ??), and 2 other moves. An engine such as \
      Stockfish as judge finds more.";
 
 /// The settings of a review.

@@ -5,14 +5,15 @@ use crate::network::{Initial, Parameter, ParameterGroup};
 use crate::waiting::{PATIENCE, at_some_pace};
 use crossbeam::channel::bounded;
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
 const TIMEOUT: Duration = PATIENCE;
 
-/// Runs `work` once per process, with threads of the test process as processes.
+/// Runs `work` once per process, with threads of the test process as processes, when all have
+/// found each other.
 pub(crate) fn together<T: Send + 'static>(
     size: usize,
     timeout: Duration,
@@ -31,9 +32,11 @@ fn try_together<T: Send + 'static>(
     let port = free.local_addr().unwrap().port();
     drop(free);
     let work = Arc::new(work);
+    // A process that left while another was still connecting would fail its joining.
+    let tried = Arc::new(Barrier::new(size));
     let threads: Vec<_> = (0..size)
         .map(|rank| {
-            let work = Arc::clone(&work);
+            let (work, tried) = (Arc::clone(&work), Arc::clone(&tried));
             let launch = Launch {
                 rank,
                 size,
@@ -43,7 +46,11 @@ fn try_together<T: Send + 'static>(
                 port,
                 agent_restarts: None,
             };
-            thread::spawn(move || work(World::join(&launch, Device::Cpu, timeout).map(Arc::new)))
+            thread::spawn(move || {
+                let joined = World::join(&launch, Device::Cpu, timeout).map(Arc::new);
+                tried.wait();
+                work(joined)
+            })
         })
         .collect();
     let results = threads.into_iter().map(|thread| thread.join().unwrap());

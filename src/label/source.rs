@@ -111,11 +111,15 @@ impl GameSource {
     /// # Errors
     /// [`SourceError`] if a file cannot be read.
     pub fn count(&self) -> Result<Option<u64>, SourceError> {
-        if let GameSource::Files { paths, .. } = self
-            && paths
-                .iter()
-                .any(|path| is_stdin(path) || path.exists() && !path.is_file() && !path.is_dir())
-        {
+        let paths = match self {
+            GameSource::Play(play) => return Ok(Some(play.games)),
+            GameSource::Sample(games) => return Ok(Some(games.games)),
+            GameSource::Files { paths, .. } => paths,
+        };
+        let is_piped = |path: &PathBuf| {
+            is_stdin(path) || path.exists() && !path.is_file() && !path.is_dir()
+        };
+        if paths.iter().any(is_piped) {
             return Ok(None);
         }
         let mut count = 0;

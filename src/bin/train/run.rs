@@ -100,6 +100,7 @@ impl Run {
                 train(&config, &mut trainer, &options)?
             }
             Some(launch) => {
+                Trainer::check_split(&config, launch.size)?;
                 let world = World::join(&launch, device, self.timeout.0)?;
                 let trained = train_together(&config, world, &options, device);
                 let (rank, size) = (launch.rank, launch.size);

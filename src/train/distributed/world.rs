@@ -45,7 +45,7 @@ impl World {
         let store = Store::open(launch, timeout)?;
         let control = Group::new(&store, "control", Device::Cpu)?;
         let gradients = Group::new(&store, "gradients", device)?;
-        Ok(World {
+        let world = World {
             rank: launch.rank,
             size: launch.size,
             members: Some(Members {
@@ -53,7 +53,11 @@ impl World {
                 control,
                 _store: store,
             }),
-        })
+        };
+        // If a process stopped while another one was still connecting, the other could not tell this
+        // from a network that does not work.
+        world.barrier("joining the others")?;
+        Ok(world)
     }
 
     /// Returns this process's rank, from 0.

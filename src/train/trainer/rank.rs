@@ -25,6 +25,19 @@ impl Trainer {
         })
     }
 
+    /// Checks whether this many processes can share a batch, which a process does best before it
+    /// joins the others.
+    ///
+    /// # Errors
+    /// [`TrainError::Uneven`] if they cannot share it evenly.
+    pub fn check_split(config: &TrainConfig, size: usize) -> Result<(), TrainError> {
+        let batch = config.batch;
+        let is_even = batch.is_multiple_of(size);
+        is_even
+            .then_some(())
+            .ok_or(TrainError::Uneven { batch, size })
+    }
+
     /// Joins the other processes. All processes adopt the first one's state, and each trains on its
     /// part of every batch.
     ///
@@ -34,10 +47,7 @@ impl Trainer {
     /// [`TrainError::Group`] if another process is gone.
     pub fn join(mut self, world: impl Into<Arc<World>>) -> Result<Trainer, TrainError> {
         let world = world.into();
-        let (batch, size) = (self.config.batch, world.size());
-        if !batch.is_multiple_of(size) {
-            return Err(TrainError::Uneven { batch, size });
-        }
+        Trainer::check_split(&self.config, world.size())?;
         self.world = world;
         let own = serde_json::to_string(&self.config).expect("plain data");
         if self.world.share(&own, "comparing configurations")? != own {

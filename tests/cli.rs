@@ -391,6 +391,13 @@ fn networks_are_compared_with_human_moves() {
     mate.extend(&arguments[2..8]);
     let alone = json(&mate);
     mate.push("--search");
+    let text = tessera(&mate).assert().success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
+    let finds = text.split("finds mate in one").nth(1).unwrap();
+    // White, rated 1150, had no mate to find.
+    let rows: Vec<&str> = finds.lines().skip(2).map(str::trim_end).take(2).collect();
+    assert_eq!(rows[0].split_whitespace().last(), Some("0"), "{text}");
+    assert!(rows[1].contains("100.00"), "{text}");
     let searched = json(&mate);
     let (searched, alone) = (column(&searched), column(&alone));
     assert!((log_loss(&searched, 0) - log_loss(&alone, 0)).abs() < 1e-6);

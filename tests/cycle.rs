@@ -241,6 +241,7 @@ max_plies = 20
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_world_model_trains_on_imagined_play() {
     let world = "family = \"world\"\n[training.network.model]\nblocks = 1\ncontext = 2";
     let more = format!("{ACTORS}[reanalysers]\nvisits = 4\nown = 1.0\n");

@@ -167,6 +167,7 @@ fn wait_for(folder: &Path, output: &str, lines: usize) {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn when_one_is_killed_the_others_stop_and_all_can_resume() {
     let workplace = workplace(30, NADAM);
     let folder = workplace.path();

@@ -417,15 +417,13 @@ fn write_habits(text: &mut String, bands: &[Row<Score>]) -> std::fmt::Result {
         )?;
         for Row { band, measured } in bands {
             let of = &measured.habits[place];
-            writeln!(
-                text,
-                "{:<9} {:>10}  {}  {}  {}",
-                name(*band),
-                of.positions,
-                percent(of.people),
-                percent(of.predicted),
-                percent(of.difference),
-            )?;
+            write!(text, "{:<9} {:>10}", name(*band), of.positions)?;
+            if of.positions > 0 {
+                for estimate in [of.people, of.predicted, of.difference] {
+                    write!(text, "  {}", percent(estimate))?;
+                }
+            }
+            text.push('\n');
         }
         text.push('\n');
     }

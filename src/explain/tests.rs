@@ -497,6 +497,7 @@ fn report(transcoder: &Transcoder, network: &Network, game: &Game) -> Transcoder
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     let network = network(chessformer(gab(), false));
     let mut transcoder = fitted(&network);

@@ -116,9 +116,8 @@ impl GameSource {
             GameSource::Sample(games) => return Ok(Some(games.games)),
             GameSource::Files { paths, .. } => paths,
         };
-        let is_piped = |path: &PathBuf| {
-            is_stdin(path) || path.exists() && !path.is_file() && !path.is_dir()
-        };
+        let is_piped =
+            |path: &PathBuf| is_stdin(path) || path.exists() && !path.is_file() && !path.is_dir();
         if paths.iter().any(is_piped) {
             return Ok(None);
         }

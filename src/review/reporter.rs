@@ -268,6 +268,10 @@ impl<'a> Reporter<'a> {
     }
 
     fn reasons(&self, ply: usize, best: &[Move], reply: &[Move]) -> Reasons {
+        let [best, reply] = [(ply, best), (ply + 1, reply)].map(|(place, line)| {
+            // No one can check a reason in moves that are not shown.
+            &line[..self.shown(place, line)]
+        });
         let mates = |place: usize| {
             let evaluation = self.evaluation(place);
             matches!(evaluation, Some(Evaluation::Mate(1..)))
@@ -295,13 +299,18 @@ impl<'a> Reporter<'a> {
         moment.reasons()
     }
 
+    /// Returns how many moves of a line from a position are shown.
+    fn shown(&self, place: usize, line: &[Move]) -> usize {
+        match self.evaluation(place) {
+            Some(Evaluation::Mate(_)) => line.len(),
+            _ => line.len().min(SHOWN),
+        }
+    }
+
     fn line_report(&self, place: usize, line: &[Move]) -> Option<LineReport> {
         let evaluation = self.evaluation(place).filter(|_| !line.is_empty())?;
         let side = self.side(place);
-        let shown = match evaluation {
-            Evaluation::Mate(_) => line.len(),
-            Evaluation::Centipawns(_) => SHOWN,
-        };
+        let shown = self.shown(place, line);
         let mut position = self.positions[place].clone();
         let moves = line.iter().take(shown).map(|&mv| {
             let (number, mv_report) = (

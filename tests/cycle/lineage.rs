@@ -41,6 +41,7 @@ fn a_missing_store_gets_no_networks_from_an_old_run() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_restored_store_resumes_from_its_own_checkpoint() {
     let folder = workplace(&config(1, ACTORS));
     finish(folder.path());
@@ -60,6 +61,7 @@ fn a_restored_store_resumes_from_its_own_checkpoint() {
 /// Two learners have resumed from generation 1, and one of them has published generation 2. The
 /// other learner adopts it, although it has trained the same generation itself.
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_learner_that_lost_a_generation_adopts_the_published_one() {
     let folder = workplace(&config(1, ACTORS));
     let path = |name: &str| folder.path().join(name);

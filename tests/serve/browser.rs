@@ -194,31 +194,65 @@ impl Browser {
         ));
     }
 
-    /// Clicks an element with the mouse.
+    /// Clicks an element with the mouse. Tries again if the page moved the element meanwhile, so that
+    /// something else was hit.
     pub fn click(&mut self, selector: &str) {
-        let place = self.evaluate(&format!(
-            "{{ const element = document.querySelector('{selector}'); \
-             element.scrollIntoView({{ block: 'center' }}); \
-             const {{ x, y, width, height }} = element.getBoundingClientRect(); \
-             [x + width / 2, y + height / 2] }}"
-        ));
-        self.press(place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+        let begun = Instant::now();
+        loop {
+            let place = self.place(selector);
+            self.evaluate(&format!(
+                "{{ window.hit = null; \
+                 const note = ({{ target }}) => (window.hit = document.querySelector('{selector}')?.contains(target)); \
+                 document.addEventListener('pointerdown', note, {{ capture: true, once: true }}); }}"
+            ));
+            self.press(place);
+            // It is null if the element takes no clicks.
+            if self.evaluate("window.hit") != json!(false) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{selector} does not keep its place"
+            );
+        }
+    }
+
+    /// Scrolls to an element and returns its centre, once it keeps its place.
+    fn place(&mut self, selector: &str) -> [f64; 2] {
+        let mut last = None;
+        let begun = Instant::now();
+        loop {
+            let place = self.evaluate(&format!(
+                "{{ const element = document.querySelector('{selector}'); \
+                 element.scrollIntoView({{ block: 'center' }}); \
+                 const {{ x, y, width, height }} = element.getBoundingClientRect(); \
+                 [x + width / 2, y + height / 2] }}"
+            ));
+            let place = [0, 1].map(|index| place[index].as_f64().unwrap());
+            if last.replace(place) == Some(place) {
+                return place;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{selector} does not keep its place"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Clicks a square of a board in White's orientation.
     pub fn click_square(&mut self, board: &str, square: &str) {
-        let frame = self.evaluate(&format!(
-            "{{ const board = document.querySelector('{board} cg-board'); \
-             board.scrollIntoView({{ block: 'center' }}); \
-             const {{ x, y, width }} = board.getBoundingClientRect(); [x, y, width] }}"
+        let board = format!("{board} cg-board");
+        let [x, y] = self.place(&board);
+        let width = self.evaluate(&format!(
+            "document.querySelector('{board}').getBoundingClientRect().width"
         ));
-        let [x, y, width] = [0, 1, 2].map(|index| frame[index].as_f64().unwrap());
         let [file, rank] = [square.as_bytes()[0] - b'a', square.as_bytes()[1] - b'1'];
-        let side = width / 8.0;
-        self.press(
-            x + side * (f64::from(file) + 0.5),
-            y + side * (7.5 - f64::from(rank)),
-        );
+        let side = width.as_f64().unwrap() / 8.0;
+        self.press([
+            x + side * (f64::from(file) - 3.5),
+            y + side * (3.5 - f64::from(rank)),
+        ]);
     }
 
     /// Presses and releases a key.
@@ -230,7 +264,7 @@ impl Browser {
         }
     }
 
-    fn press(&mut self, x: f64, y: f64) {
+    fn press(&mut self, [x, y]: [f64; 2]) {
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
             let event = json!({"type": kind, "x": x, "y": y, "button": button, "clickCount": 1});

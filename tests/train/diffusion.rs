@@ -17,6 +17,8 @@ pub fn configure(folder: &Path) {
     let config = config
         .replace("[model]\n", network)
         .replace("batch = 64", "batch = 32")
+        // Futures take long to decode.
+        .replace("validation_samples = 128", "validation_samples = 32")
         .replace("warmup = 5", shape);
     fs::write(folder.join("diffusion.toml"), config).unwrap();
 }
@@ -35,7 +37,7 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Comm
 fn told(folder: &Path, source: &str, config: &str) -> Value {
     let mut command = train(folder);
     command.args(["validate", source, config, "--json"]);
-    command.args(["--limit", "100", "--device", "cpu"]);
+    command.args(["--limit", "40", "--device", "cpu"]);
     serde_json::from_str(&succeed(&mut command)).unwrap()
 }
 
@@ -193,6 +195,7 @@ fn futures_are_decoded_measured_and_shown() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_denoiser_initially_plays_like_its_source() {
     let workplace = workplace(1);
     let folder = workplace.path();

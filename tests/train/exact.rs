@@ -45,6 +45,7 @@ pub fn assert_alike(folder: &Path, [one, other]: [&str; 2], step: u64) {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_run_killed_at_random_instants_ends_like_an_uninterrupted_one() {
     const STEPS: u64 = 40;
     let wanted = std::env::var("TESSERA_KILLS");

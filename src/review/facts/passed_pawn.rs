@@ -5,6 +5,9 @@ use super::words::{self, san, side};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Role, Square};
 
+/// Maximum number of moves until a promotion that is told. Nobody follows a longer line.
+const MOST_TOLD: usize = 14;
+
 /// Returns whether no enemy pawn stands in front of a pawn, on its own or a neighbouring file.
 fn is_passed(board: &Board, square: Square, color: Color) -> bool {
     let is_before = |other: Square| {
@@ -65,11 +68,11 @@ pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
     holds.then(|| Fact::new(Topic::PassedPawn, text, [mv.to(), pawn]))
 }
 
-/// Returns the promotion by `color` in a line.
+/// Returns the promotion by `color` early enough in a line.
 #[must_use]
 pub fn promotion(position: &Chess, line: &[Move], color: Color) -> Option<Fact> {
     let mut current = position.clone();
-    for (plies, &mv) in (1..).zip(line) {
+    for (plies, &mv) in (1..=MOST_TOLD).zip(line) {
         if current.turn() == color && mv.is_promotion() {
             let (moves, side) = (words::line(position, &line[..plies]), side(color));
             let text = format!("After {moves}, {side} has promoted a pawn.");

@@ -81,7 +81,7 @@ fn fold(network: &Network, kind: Kind) -> Option<Folded> {
 
 #[test]
 fn folded_networks_compute_what_their_blocks_do() {
-    let rows = rows(60);
+    let rows = rows(20);
     let kinds = [
         (Kind::Float, 2e-5),
         (Kind::BFloat16, 0.05),

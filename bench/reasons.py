@@ -482,6 +482,21 @@ def less_at_the_end(mark, _side, who, what, san):
     claim(totals[1] <= totals[0] - LITTLE, f"not at the very ends: {totals}")
 
 
+def same_at_the_end(mark, _side, who, san):
+    claim(mark.mover == SIDES[who] and mark.before.san(mark.lines["best"][1][0]) == san, "not the best move")
+    ends = []
+    for name in ("best", "played"):
+        start, moves = mark.lines[name]
+        board, quiet = start.copy(), []
+        for move in moves:
+            board.push(move)
+            if is_quiet(board):
+                quiet.append(worth(board, mark.mover))
+        claim(quiet, f"the {name} line is never quiet")
+        ends.append(quiet)
+    claim(abs(ends[0][-1] - ends[1][-1]) < LITTLE, f"not at the very ends: {ends}")
+
+
 def no_castling(mark, _side, line, who):
     _, _, end = mark.line(line)
     claim(not end.castling_rights & chess.BB_RANKS[0 if SIDES[who] else 7], "the right is left")
@@ -567,6 +582,7 @@ FORMS = [
     (r"(The move loses no material|In the end, the move loses no material|The best move leaves the same material|"
      r"The best move costs as much material); the loss is positional\.", positional),
     (rf"At the end of the lines, (White|Black) has (.+) less than after ({SAN})\.", less_at_the_end),
+    (rf"At the end of the lines, (White|Black) has as much material as after ({SAN}); the loss is positional\.", same_at_the_end),
     (r"After (.+), (White|Black) can no longer castle\.", no_castling),
     (r"(White|Black) could have castled\.", could_castle),
     (r"After (.+), (White|Black) has doubled pawns on the ([a-h])-file\.", doubled),

@@ -1,4 +1,4 @@
-//! The material at the ends of two lines, if it differs and neither line shows at once why.
+//! The material at the ends of two lines, if neither line shows at once what the move lost.
 
 use super::board::after;
 use super::course::{Course, ScoreDrop};
@@ -8,6 +8,10 @@ use shakmaty::{Chess, Move, Position};
 
 /// The smallest difference in centipawns that is told.
 const LEAST: i32 = 90;
+/// A smaller difference in centipawns does not count.
+const LITTLE: i32 = 40;
+/// A pawn, in centipawns.
+const PAWN: i32 = 110;
 
 /// States what the player has less at the end of the line of the move played than at the end of the
 /// best line, which begins with `best`.
@@ -38,6 +42,27 @@ pub(super) fn less_at_the_end(
         list(&lost)
     );
     Some(Fact::new(Topic::Material, text, []))
+}
+
+/// States that the material is the same at the ends of both lines, whatever happens on the way, so
+/// that the loss is one of position; the best line begins with `best`.
+pub(super) fn same_at_the_end(
+    before: &Chess,
+    [played, best]: [&Course; 2],
+    name: &str,
+) -> Option<Fact> {
+    let mover = before.turn();
+    let apart = |of: fn(&Course) -> Option<&Outcome>| {
+        let [worse, better] = [end(before, played, of)?, end(before, best, of)?];
+        Some(Outcome::between(&better, &worse).worth(mover).abs())
+    };
+    // A pawn may be on the way back in the last moves.
+    let is_same = apart(Course::end)? < LITTLE && apart(Course::last)? <= PAWN;
+    let text = format!(
+        "At the end of the lines, {} has as much material as after {name}; the loss is positional.",
+        side(mover)
+    );
+    is_same.then(|| Fact::new(Topic::Positional, text, []))
 }
 
 /// Returns one of a line's last quiet positions.

@@ -4,7 +4,7 @@
 use super::board::after;
 use super::counted::counted;
 use super::course::{Course, ScoreDrop};
-use super::ends::less_at_the_end;
+use super::ends::{less_at_the_end, same_at_the_end};
 use super::positional::{drawbacks, merits, positional};
 use super::situation::{Moment, Variation};
 use super::words;
@@ -86,8 +86,12 @@ impl Moment<'_> {
         let unfinished = self.unfinished(&next);
         if !unfinished.is_empty() {
             others.played = unfinished;
+            others.best.splice(0..0, self.less_at_the_end(&lines));
+        } else if let Some(fact) = self.less_at_the_end(&lines) {
+            others.best.insert(0, fact);
+        } else {
+            others.played.splice(0..0, self.same_at_the_end(&lines));
         }
-        others.best.splice(0..0, self.less_at_the_end(&lines));
         others
     }
 
@@ -229,6 +233,14 @@ impl Moment<'_> {
         is_known.then(fact).flatten()
     }
 
+    /// States that both lines end with the same material, if long lines of a judge show it.
+    fn same_at_the_end(&self, lines: &Lines) -> Option<Fact> {
+        let courses = [lines.played.as_ref()?, lines.best.as_ref()?];
+        let best = san(self.before, *self.best.moves.first()?);
+        let fact = || same_at_the_end(self.before, courses, &best);
+        self.may_be_positional(lines).then(fact).flatten()
+    }
+
     /// Returns the positional facts of a move that loses no material.
     fn without_material(&self, next: &Chess) -> Reasons {
         let mut reasons = Reasons {
@@ -244,12 +256,19 @@ impl Moment<'_> {
     /// States that the loss is positional, if long lines of a judge show that it is not one of
     /// material and if it is not too large.
     fn positional(&self, lines: &Lines) -> Option<Fact> {
-        let is_long = self.reply.moves.len() >= LONG && self.best.moves.len() >= LONG;
-        let is_known = self.is_judged && is_long && !self.best.mates && !self.reply.mates;
         let (played, best) = (lines.played.as_ref()?, lines.best.as_ref()?);
         let [before, after] = lines.drop.scores?;
-        let drop = before - after;
-        positional(played, best, drop).filter(|_| is_known && drop <= POSITIONAL)
+        let fact = || positional(played, best, before - after);
+        self.may_be_positional(lines).then(fact).flatten()
+    }
+
+    /// Returns whether the lines of a judge are long enough to show that the loss is not one of
+    /// material, and the loss is not too large.
+    fn may_be_positional(&self, lines: &Lines) -> bool {
+        let is_long = self.reply.moves.len() >= LONG && self.best.moves.len() >= LONG;
+        let is_known = self.is_judged && is_long && !self.best.mates && !self.reply.mates;
+        let is_small = |[before, after]: [i32; 2]| before - after <= POSITIONAL;
+        is_known && lines.drop.scores.is_some_and(is_small)
     }
 }
 

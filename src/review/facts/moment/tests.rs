@@ -287,6 +287,26 @@ fn losses_that_are_not_of_material() {
     assert!(played.is_empty(), "{played:?}");
 }
 
+/// Pawns and pieces are exchanged in both lines, and come out even.
+#[test]
+fn material_that_comes_out_even() {
+    let fen = "r1b1k1nr/p2pqpp1/1pp4p/2b1P3/2Q5/1B6/PPP2PPP/RNB2RK1 w kq - 4 12";
+    let lines = [
+        "Re1",
+        "Nc3 Qxe5 Qxf7+ Kd8 Be3 Qe7 Qf3 Nf6 Bxc5 Qxc5 Rad1 Ba6 Rfe1 Re8 Rxe8+ Kxe8",
+        "d5 Qe2 Qh4 Be3 Ne7 Bxc5 bxc5 c4 O-O Nc3 Be6 Na4 dxc4 Bc2 Nf5 Nxc5",
+    ];
+    let even =
+        "At the end of the lines, White has as much material as after Nc3; the loss is positional.";
+    assert_eq!(
+        judged(fen, lines, [161, 36]),
+        [vec![even.to_owned()], vec![]]
+    );
+    // A large drop has another reason.
+    let [played, _] = judged(fen, lines, [361, 36]);
+    assert!(played.is_empty(), "{played:?}");
+}
+
 /// The line never rests, because the knight that has taken the queen can be taken as well.
 #[test]
 fn a_queen_is_trapped() {

@@ -12,9 +12,9 @@
 //! - A second `go` begins when the first search has ended and sent its `bestmove`. If the first
 //!   would not end by itself (because it is `infinite` or pondering), it is stopped. `stop` stops
 //!   both. (In this situation Stockfish stops reading, and Lc0 omits the first `bestmove`.)
-//! - `quit`, the end of the input and a closed output stop the search. The session waits up to one
-//!   second for its `bestmove`, two seconds for the count of a `go perft`, and ten seconds for a
-//!   network that is loading.
+//! - `quit`, the end of the input and a closed output stop the search. The session waits up to five
+//!   seconds for its `bestmove`, ten for the count of a `go perft`, and a minute for a network that
+//!   is loading, because a script that pipes its commands on a busy machine wants the answers.
 //! - When 256 searches are waiting, reading pauses until one has ended.
 //!
 //! Every `go` is answered with one `bestmove`. It is `(none)` only in positions without legal
@@ -56,8 +56,8 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// Runs UCI until `quit`, the end of `input` or a failed write to `output`. `settings` apply
 /// until the client sets others.
 ///
-/// This should be the last call in a process. If a search does not stop within a second (one
-/// evaluation may take longer on a slow device), or a network is still loading after ten seconds,
+/// This should be the last call in a process. If a search does not stop within five seconds (one
+/// evaluation may take longer on a slow device), or a network is still loading after a minute,
 /// this function ends the process with exit status 0 instead of returning. If it returns before
 /// `input` has ended, the thread that reads `input` keeps waiting for the next line.
 ///

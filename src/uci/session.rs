@@ -40,9 +40,9 @@ impl Default for Grace {
     fn default() -> Grace {
         Grace {
             // Fuzzing should report a hang, not a slow machine.
-            search: Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 }),
-            perft: Duration::from_secs(2),
-            loading: Duration::from_secs(10),
+            search: Duration::from_secs(if cfg!(fuzzing) { 15 } else { 5 }),
+            perft: Duration::from_secs(10),
+            loading: Duration::from_secs(60),
         }
     }
 }

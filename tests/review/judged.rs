@@ -2,10 +2,10 @@
 
 use super::{GAME, folder, succeed};
 use crate::serve::Server;
+use crate::support::wait_until;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 
@@ -170,11 +170,7 @@ fn an_interrupted_review_keeps_the_scores_of_its_judge() {
         .spawn()
         .unwrap();
     let first = folder.path().join("pages/game-0001.html");
-    let began = Instant::now();
-    while !first.exists() {
-        assert!(began.elapsed() < Duration::from_secs(300));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the first page is written", || first.exists());
     let group = format!("-{}", running.id());
     let interrupted = Command::new("kill").args(["-INT", "--", &group]).status();
     assert!(interrupted.unwrap().success());

@@ -427,31 +427,3 @@ fn the_least_data_trains_and_its_absence_is_reported() {
         assert!(matches!(error, LoaderError::Empty), "{error}");
     }
 }
-
-/// Measures samples per second on your own shards:
-/// `TESSERA_SHARDS="a.shard b.shard" cargo test --release data_loader:: -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn throughput() {
-    let Ok(shards) = std::env::var("TESSERA_SHARDS") else {
-        crate::skip::skip("shards that TESSERA_SHARDS names");
-        return;
-    };
-    let source = |path: &str| SourceConfig {
-        path: path.into(),
-        rate: 1.0,
-    };
-    let sampling = Sampling {
-        shards: shards.split_whitespace().map(source).collect(),
-        group: 250_000,
-        ..Sampling::default()
-    };
-    let threads = std::thread::available_parallelism().unwrap().get();
-    let start = std::time::Instant::now();
-    let loader =
-        crate::support::loader(&sampling, Split::Train, 1024, Cursor::default(), threads).unwrap();
-    let samples: usize = loader.take(2_000).map(|batch| batch.unwrap().len()).sum();
-    let rate = samples as f64 / start.elapsed().as_secs_f64();
-    eprintln!("{samples} samples, {rate:.0} a second on {threads} threads");
-    assert!(rate > 60_000.0 / 16.0 * threads as f64);
-}

@@ -90,7 +90,7 @@ class ReleaseTest(unittest.TestCase):
     def test_the_trainer_starts_in_an_empty_root(self):
         done = subprocess.run(self.in_root("tessera-train", "--version"), env={}, cwd="/", capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertTrue(done.stdout.startswith("train "), done.stdout)
+        self.assertTrue(done.stdout.startswith("tessera-train "), done.stdout)
 
     def new_root(self, *words):
         """Returns a command that starts with the archive as its root, as in a container."""
@@ -207,7 +207,8 @@ class ReleaseTest(unittest.TestCase):
     def test_completions_and_manual_pages_are_included(self):
         share = self.folder / "share"
         for name in ("tessera", "tessera-train"):
-            self.assertIn(f"complete -F _{name}", (share / "bash-completion/completions" / name).read_text())
+            function = name.replace("-", "__")
+            self.assertIn(f"complete -F _{function} ", (share / "bash-completion/completions" / name).read_text())
             self.assertTrue((share / f"man/man1/{name}.1").is_file())
             self.assertTrue((share / f"zsh/site-functions/_{name}").is_file())
             self.assertTrue((share / f"fish/vendor_completions.d/{name}.fish").is_file())

@@ -63,7 +63,7 @@ fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
     browser.wait(&format!("{CURRENT} === '1. e4'"));
     browser.key("ArrowLeft");
     browser.wait(&format!("location.hash === '#analyse/{fen}'"));
-    browser.click("nav [href=\"#explain\"]");
+    browser.click("nav [href=\"#review\"]");
     browser.click("nav [href=\"#analyse\"]");
     browser.wait(&format!("{} === 1", count("#analyse-moves button")));
     // A game can be started from that position.

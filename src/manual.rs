@@ -32,10 +32,8 @@ impl Command {
     pub fn run(self, program: clap::Command) -> io::Result<()> {
         match self {
             Command::Completions { shell } => {
-                let name = program.get_name().to_owned();
-                let mut script = Vec::new();
-                clap_complete::generate(shell, &mut without_hidden(&program), name, &mut script);
-                io::stdout().write_all(&script)
+                let script = script(shell, &without_hidden(&program));
+                io::stdout().write_all(script.as_bytes())
             }
             Command::Man { folder } => {
                 std::fs::create_dir_all(&folder)?;
@@ -43,6 +41,20 @@ impl Command {
             }
         }
     }
+}
+
+/// Returns the completion script of a program.
+fn script(shell: Shell, program: &clap::Command) -> String {
+    let name = program.get_name();
+    // In Bash, clap's script for a name with a hyphen does not complete the options of commands.
+    let plain = match shell {
+        Shell::Bash => name.replace('-', "_"),
+        _ => name.to_owned(),
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program.clone(), &plain, &mut script);
+    let script = String::from_utf8(script).expect("clap writes UTF-8");
+    script.replace(&format!(" {plain}\n"), &format!(" {name}\n"))
 }
 
 /// Returns the command line without hidden commands, which completion scripts would otherwise

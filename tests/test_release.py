@@ -208,7 +208,7 @@ class ReleaseTest(unittest.TestCase):
     def test_completions_and_manual_pages_are_included(self):
         share = self.folder / "share"
         for name in ("tessera", "tessera-train"):
-            function = name.replace("-", "__")
+            function = name.replace("-", "_")
             self.assertIn(f"complete -F _{function} ", (share / "bash-completion/completions" / name).read_text())
             self.assertTrue((share / f"man/man1/{name}.1").is_file())
             self.assertTrue((share / f"zsh/site-functions/_{name}").is_file())

@@ -16,11 +16,11 @@ GREETING = re.compile(r"Tessera \d+\.\d+\.\d+\. Waiting for UCI; `help`, or `tes
 # Completes the last of the words, as a shell does when Tab is pressed after it.
 COMPLETE = """
 eval "$("$1" completions bash)"
-line=$(complete -p tessera)
-[[ $line =~ -F\\ ([^ ]+) ]] && function=${BASH_REMATCH[1]}
 shift
+line=$(complete -p "$1")
+[[ $line =~ -F\\ ([^ ]+) ]] && function=${BASH_REMATCH[1]}
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-$function tessera "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+$function "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
@@ -52,7 +52,7 @@ class TerminalTest(unittest.TestCase):
         self.assertNotIn("Waiting", answers)
 
     def complete(self, *words):
-        bash = ["bash", "--norc", "-c", COMPLETE, "bash", self.tessera, *words]
+        bash = ["bash", "--norc", "-c", COMPLETE, "bash", self.folder / words[0], *words]
         done = subprocess.run(bash, capture_output=True, text=True, check=True)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
@@ -62,6 +62,8 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(self.complete("tessera", "bench", "--js"), ["--json"])
         self.assertEqual(self.complete("tessera", "bench", "--backend", "uni"), ["uniform"])
         self.assertNotIn("man", self.complete("tessera", "ma"))
+        self.assertEqual(self.complete("tessera-train", "valid"), ["validate"])
+        self.assertEqual(self.complete("tessera-train", "validate", "--js"), ["--json"])
 
     def test_other_shells_read_their_scripts(self):
         for shell, check in (("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])):

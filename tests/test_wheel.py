@@ -142,7 +142,7 @@ class WheelTest(unittest.TestCase):
         if not is_release:  # unlike a wheel's own engine, this one contains two of the networks
             nets = [ROOT / "nets" / f"{name}.pt" for name in ("tessera-xs", "tessera-human")]
             size -= sum(len(zlib.compress(net.read_bytes())) for net in nets) / 1e6
-        self.assertAlmostEqual(size, stated_sizes()["the wheel"], delta=(0.05 if is_release else 0.1) * size)
+        self.assertAlmostEqual(size, stated_sizes()["the wheel"], delta=(0.05 if is_release else 0.2) * size)
         if is_release:
             for page in ("install.md", "python.md"):
                 self.assertIn(self.wheel.name, (ROOT / "src/guide" / page).read_text())

@@ -4,7 +4,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`material`] | the worth of pieces |
-//! | [`exchange`] | what captures on one square win |
+//! | [`mod@exchange`] | what captures on one square win |
 //! | [`mates`] | mates in one |
 //! | [`quiescence`] | the material after captures |
 //! | [`correction`] | a small network that corrects a policy by these features and the player's rating |

@@ -465,7 +465,8 @@ def positional(mark, _side, what):
         claim(min(ends[1]) <= max(ends[0]) + LITTLE, f"the best move leaves more: {best} against {played}")
 
 
-def less_at_the_end(mark, _side, who, what, san):
+def quiet_ends(mark, who, san):
+    """Returns the quiet positions of the best line, which begins with `san`, and of the line of the move played."""
     claim(mark.mover == SIDES[who] and mark.before.san(mark.lines["best"][1][0]) == san, "not the best move")
     ends = []
     for name in ("best", "played"):
@@ -475,7 +476,13 @@ def less_at_the_end(mark, _side, who, what, san):
             board.push(move)
             if is_quiet(board):
                 quiet.append(board.copy())
-        ends.append(quiet[-6:])
+        claim(quiet, f"the {name} line is never quiet")
+        ends.append(quiet)
+    return ends
+
+
+def less_at_the_end(mark, _side, who, what, san):
+    ends = [it[-6:] for it in quiet_ends(mark, who, san)]
     expected = ([read_list(what), {}], [{}, {}])
     claim(any(uneven(a, b, mark.mover) == expected for a in ends[0] for b in ends[1]), "the ends differ otherwise")
     totals = [worth(it[-1], mark.mover) for it in ends]
@@ -483,18 +490,8 @@ def less_at_the_end(mark, _side, who, what, san):
 
 
 def same_at_the_end(mark, _side, who, san):
-    claim(mark.mover == SIDES[who] and mark.before.san(mark.lines["best"][1][0]) == san, "not the best move")
-    ends = []
-    for name in ("best", "played"):
-        start, moves = mark.lines[name]
-        board, quiet = start.copy(), []
-        for move in moves:
-            board.push(move)
-            if is_quiet(board):
-                quiet.append(worth(board, mark.mover))
-        claim(quiet, f"the {name} line is never quiet")
-        ends.append(quiet)
-    claim(abs(ends[0][-1] - ends[1][-1]) < LITTLE, f"not at the very ends: {ends}")
+    totals = [worth(it[-1], mark.mover) for it in quiet_ends(mark, who, san)]
+    claim(abs(totals[0] - totals[1]) < LITTLE, f"not at the very ends: {totals}")
 
 
 def no_castling(mark, _side, line, who):

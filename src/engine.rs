@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit for an engine to start and to process its options, which may include loading a
 /// network.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(60);
 /// Debian's folder for games, which is not always on the PATH.
 const GAMES: &str = "/usr/games";
 /// Longest line read in one piece, in bytes.

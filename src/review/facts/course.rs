@@ -9,7 +9,7 @@ const TOLD: usize = 9;
 /// … this much material in centipawns, …
 const LARGE: i32 = 250;
 /// … and for more. Nobody follows a longer line.
-const MOST_TOLD: usize = 14;
+pub(super) const MOST_TOLD: usize = 14;
 /// A score may differ by this many centipawns from the material.
 const RETURN: i32 = 200;
 /// Both lines are compared after as many moves and this many more.
@@ -23,7 +23,9 @@ const TAIL: usize = 3;
 /// A sacrifice after more moves than this is not the point of a line.
 const NEAR: usize = 8;
 /// The smallest difference in material that counts, in centipawns.
-const LEAST: i32 = 40;
+pub(super) const LEAST: i32 = 40;
+/// Material up to a pawn, in centipawns.
+pub(super) const PAWN: i32 = 110;
 /// A score of this many centipawns or more no longer grows with the material.
 const WON: i32 = 900;
 

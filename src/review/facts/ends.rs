@@ -1,17 +1,13 @@
 //! The material at the ends of two lines, if neither line shows at once what the move lost.
 
 use super::board::after;
-use super::course::{Course, ScoreDrop};
+use super::course::{Course, LEAST, PAWN, ScoreDrop};
 use super::words::{list, side};
 use super::{Fact, Outcome, Topic};
 use shakmaty::{Chess, Move, Position};
 
 /// The smallest difference in centipawns that is told.
-const LEAST: i32 = 90;
-/// A smaller difference in centipawns does not count.
-const LITTLE: i32 = 40;
-/// A pawn, in centipawns.
-const PAWN: i32 = 110;
+const TOLD: i32 = 90;
 
 /// States what the player has less at the end of the line of the move played than at the end of the
 /// best line, which begins with `best`.
@@ -28,7 +24,7 @@ pub(super) fn less_at_the_end(
         let outcome = Outcome::between(&better, &worse);
         let less = -outcome.worth(mover);
         let lost = outcome.only_lost(mover)?;
-        (less >= LEAST && drop.fits(less)).then_some(lost)
+        (less >= TOLD && drop.fits(less)).then_some(lost)
     });
     let [Some(lost), Some(same)] = lost else {
         return None;
@@ -57,7 +53,7 @@ pub(super) fn same_at_the_end(
         Some(Outcome::between(&better, &worse).worth(mover).abs())
     };
     // A pawn may be on the way back in the last moves.
-    let is_same = apart(Course::end)? < LITTLE && apart(Course::last)? <= PAWN;
+    let is_same = apart(Course::end)? < LEAST && apart(Course::last)? <= PAWN;
     let text = format!(
         "At the end of the lines, {} has as much material as after {name}; the loss is positional.",
         side(mover)

@@ -1,12 +1,10 @@
 //! Passed pawns and promotions.
 
 use super::board::after;
+use super::course::MOST_TOLD;
 use super::words::{self, san, side};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Role, Square};
-
-/// Maximum number of moves until a promotion that is told. Nobody follows a longer line.
-const MOST_TOLD: usize = 14;
 
 /// Returns whether no enemy pawn stands in front of a pawn, on its own or a neighbouring file.
 fn is_passed(board: &Board, square: Square, color: Color) -> bool {

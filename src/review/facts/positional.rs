@@ -1,6 +1,6 @@
 //! Facts about moves that lose no material.
 
-use super::course::Course;
+use super::course::{Course, LEAST, PAWN};
 use super::situation::Moment;
 use super::{
     Fact, Topic, blockade, castling_given_up, castling_missed, doubled_pawns, new_passed_pawn,
@@ -12,16 +12,13 @@ use shakmaty::{Chess, Move, Position};
 const ENDGAME: usize = 6;
 /// Maximum number of facts; more would bury the first one.
 const MOST: usize = 2;
-/// Material up to a pawn, in centipawns, is not a sacrifice.
-const PAWN: i32 = 110;
-/// Differences below this one do not count, in centipawns.
-const LITTLE: i32 = 40;
 /// If the move loses material that the best move loses as well, this drop in centipawns is the
 /// largest that is called positional.
 const SMALL: i32 = 250;
 
 /// States that the loss is not one of material, given the material in both lines. A sacrifice in the
-/// best line, or material in return for the loss, is a sign of an attack, which is not positional.
+/// best line, which costs more than a pawn, or material in return for the loss, is a sign of an attack,
+/// which is not positional.
 pub(super) fn positional(played: &Course, best: &Course, drop: i32) -> Option<Fact> {
     let (end, other) = (played.last()?, best.last()?);
     let gain = played.worth();
@@ -29,7 +26,7 @@ pub(super) fn positional(played: &Course, best: &Course, drop: i32) -> Option<Fa
     let is_calm = gain <= PAWN && best.least() >= -2 * PAWN;
     let is_plain = is_calm && best.least() >= -PAWN;
     let dip = played.keeps().filter(|dip| is_plain && *dip <= PAWN);
-    let text = if dip.is_some_and(|dip| dip < LITTLE) {
+    let text = if dip.is_some_and(|dip| dip < LEAST) {
         "The move loses no material; the loss is positional."
     } else if dip.is_some() {
         "In the end, the move loses no material; the loss is positional."

@@ -2,8 +2,9 @@
 """An engine that fails on purpose, and otherwise relays the engine that the environment
 variable ENGINE names. It fails at positions whose `position` command contains the
 option `At`: by `Fault` it crashes, hangs or plays an illegal move. If `Once` names a
-file, it fails only while that file does not exist, and then creates it. Environment
-variables set the options for programs that cannot: FAULT and AT. With the fault `mute`,
+file, it fails only while that file does not exist, and then creates it; with the fault
+`none` it does nothing else. Environment variables set the options for programs that
+cannot: FAULT, AT and ONCE. With the fault `mute`,
 it ends without a word of UCI. If BACKEND is set, the relayed engine uses that backend.
 """
 
@@ -14,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-OPTIONS = {"Fault": os.environ.get("FAULT", "crash"), "At": os.environ.get("AT", ""), "Once": ""}
+OPTIONS = {"Fault": os.environ.get("FAULT", "crash"), "At": os.environ.get("AT", ""), "Once": os.environ.get("ONCE", "")}
 
 
 def pass_on(engine):
@@ -52,7 +53,7 @@ def main():
             continue
         if line.startswith("position"):
             position = line
-        if line.startswith("go") and fails(position):
+        if line.startswith("go") and fails(position) and OPTIONS["Fault"] != "none":
             if OPTIONS["Fault"] == "crash":
                 break
             if OPTIONS["Fault"] == "hang":

@@ -149,9 +149,12 @@ fn an_interrupted_review_keeps_the_scores_of_its_judge() {
     let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
     let folder = folder(&[("game.pgn", &format!("{GAME}\n[White \"b\"]\n\n{long}*\n"))]);
     let mut command = Command::new(TESSERA);
-    judged(&mut command, "crash", NEVER);
+    // Only the second game contains these moves.
+    judged(&mut command, "none", "g1f3 g8f6 f3g1");
+    let begun = folder.path().join("begun");
     let running = command
         .current_dir(folder.path())
+        .env("ONCE", &begun)
         .env("XDG_CACHE_HOME", folder.path().join("cache"))
         .args([
             "review",
@@ -169,8 +172,7 @@ fn an_interrupted_review_keeps_the_scores_of_its_judge() {
         .process_group(0)
         .spawn()
         .unwrap();
-    let first = folder.path().join("pages/game-0001.html");
-    wait_until("the first page is written", || first.exists());
+    wait_until("the judge has come to the second game", || begun.exists());
     let group = format!("-{}", running.id());
     let interrupted = Command::new("kill").args(["-INT", "--", &group]).status();
     assert!(interrupted.unwrap().success());

@@ -341,6 +341,7 @@ fn a_page_of_bt4s_shape_takes_a_minute() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn pages_of_the_networks_that_ship_are_small() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -71,6 +71,7 @@ fn every_configuration_that_ships_is_read() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn puzzles_are_still_solved() {
     let Some(file) = puzzles() else {
         return;

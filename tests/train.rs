@@ -317,6 +317,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn every_recipe_trains() {
     let workplace = workplace(30);
     let folder = workplace.path();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(12))]
+        #![proptest_config(ProptestConfig::with_cases(4))]
         #[test]
         fn bounds_change_nothing(
             choices in prop::collection::vec(any::<u32>(), 10..60),

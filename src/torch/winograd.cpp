@@ -26,21 +26,21 @@
 
 namespace {
 
-constexpr int64_t kLanes = tessera::kWinogradChannels;
+constexpr int64_t kChannels = tessera::kWinogradChannels;
 constexpr int64_t kTiles = 4;    // a board
 constexpr int64_t kPoints = 36;  // a tile, transformed
 
 // Number of channels that are processed in parallel.
 #if defined(__GNUC__)
-typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+typedef float Lanes __attribute__((vector_size(kChannels * sizeof(float))));
 #else
 struct Lanes {
-  float at[kLanes];
+  float at[kChannels];
 };
 template <typename Operation>
 TESSERA_INLINE Lanes each(const Lanes& a, const Lanes& b, Operation operation) {
   Lanes out;
-  for (int i = 0; i < kLanes; ++i) {
+  for (int i = 0; i < kChannels; ++i) {
     out.at[i] = operation(a.at[i], b.at[i]);
   }
   return out;
@@ -98,7 +98,7 @@ TESSERA_CLONES void take_apart(const float* boards, float* points, int64_t first
   for (int64_t tile = first; tile < last; ++tile) {
     const float* board = boards + tile / kTiles * 64 * channels;
     const int64_t top = tile % kTiles / 2 * 4 - 1, left = tile % 2 * 4 - 1;
-    for (int64_t channel = 0; channel < channels; channel += kLanes) {
+    for (int64_t channel = 0; channel < channels; channel += kChannels) {
       Lanes d[kPoints];
       for (int64_t i = 0; i < kPoints; ++i) {
         const int64_t rank = top + i / 6, file = left + i % 6;
@@ -129,7 +129,7 @@ TESSERA_CLONES void put_together(const float* points, const float* bias,
   for (int64_t tile = first; tile < last; ++tile) {
     float* board = boards + tile / kTiles * 64 * channels;
     const int64_t top = tile % kTiles / 2 * 4, left = tile % 2 * 4;
-    for (int64_t channel = 0; channel < channels; channel += kLanes) {
+    for (int64_t channel = 0; channel < channels; channel += kChannels) {
       const float* in = points + tile * channels + channel;
       Lanes m[kPoints];
       for (int64_t i = 0; i < kPoints; ++i) {
@@ -174,7 +174,7 @@ at::Tensor tessera::winograd_kernel(const at::Tensor& weight) {
 
 bool tessera::winograd_takes(const at::Tensor& weight, const at::Tensor& bias) {
   return weight.dim() == 4 && weight.size(2) == 3 && weight.size(3) == 3 &&
-         weight.size(0) % kLanes == 0 && weight.size(1) % kLanes == 0 &&
+         weight.size(0) % kChannels == 0 && weight.size(1) % kChannels == 0 &&
          weight.scalar_type() == c10::kFloat && weight.is_cpu() && plain(bias) &&
          bias.scalar_type() == c10::kFloat && bias.dim() == 1 &&
          bias.size(0) == weight.size(0);

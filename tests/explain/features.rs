@@ -107,6 +107,7 @@ fn judge(python: &Path, folder: &Path, network: &Path, fen: &str) {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn feature_effects_follow_the_formulas() {
     let python = crate::python::with("torch");
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ pub fn configure(folder: &Path) {
         .replace("[model]\n", network)
         .replace("batch = 64", "batch = 32")
         // Futures take long to decode.
-        .replace("validation_samples = 128", "validation_samples = 32")
+        .replace("validation_samples = 128", "validation_samples = 12")
         .replace("warmup = 5", shape);
     fs::write(folder.join("diffusion.toml"), config).unwrap();
 }
@@ -37,7 +37,7 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Comm
 fn told(folder: &Path, source: &str, config: &str) -> Value {
     let mut command = train(folder);
     command.args(["validate", source, config, "--json"]);
-    command.args(["--limit", "40", "--device", "cpu"]);
+    command.args(["--limit", "16", "--device", "cpu"]);
     serde_json::from_str(&succeed(&mut command)).unwrap()
 }
 

@@ -102,6 +102,7 @@ fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn every_optimizer_resumes_bit_for_bit_in_bf16() {
     // The steps include a checkpoint, a validation, and a step after both.
     const STEPS: u64 = 6;

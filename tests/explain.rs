@@ -204,6 +204,7 @@ fn the_figures_of_the_gallery_match_the_networks() {
 /// The command uses a single libtorch thread. With more threads, libtorch would sum in a different
 /// order, and threads that wait for each other would take CPU time from other programs.
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let written = ["1", "4"].map(|threads| {
@@ -361,6 +362,7 @@ fn pages_of_the_networks_that_ship_are_small() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn two_networks_are_shown_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -130,6 +130,7 @@ fn training_data_of_every_kind() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn games_and_positions_to_label_or_start_from() {
     let folder = Folder::new();
     let engine = [

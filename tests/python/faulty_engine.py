@@ -4,8 +4,8 @@ variable ENGINE names. It fails at positions whose `position` command contains t
 option `At`: by `Fault` it crashes, hangs or plays an illegal move. If `Once` names a
 file, it fails only while that file does not exist, and then creates it; with the fault
 `none` it does nothing else. Environment variables set the options for programs that
-cannot: FAULT, AT and ONCE. With the fault `mute`,
-it ends without a word of UCI. If BACKEND is set, the relayed engine uses that backend.
+cannot: FAULT, AT and ONCE. With the fault `mute`, it ends without a word of UCI. If
+BACKEND is set, the relayed engine uses that backend.
 """
 
 import os
@@ -15,7 +15,8 @@ import threading
 import time
 from pathlib import Path
 
-OPTIONS = {"Fault": os.environ.get("FAULT", "crash"), "At": os.environ.get("AT", ""), "Once": os.environ.get("ONCE", "")}
+DEFAULTS = {"Fault": "crash", "At": "", "Once": ""}
+OPTIONS = {name: os.environ.get(name.upper(), value) for name, value in DEFAULTS.items()}
 
 
 def pass_on(engine):

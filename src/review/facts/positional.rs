@@ -16,9 +16,9 @@ const MOST: usize = 2;
 /// largest that is called positional.
 const SMALL: i32 = 250;
 
-/// States that the loss is not one of material, given the material in both lines. A sacrifice in the
-/// best line, which costs more than a pawn, or material in return for the loss, is a sign of an attack,
-/// which is not positional.
+/// States that the loss is not one of material, given the material in both lines. A sacrifice of more
+/// than a pawn in the best line, or material in return for the loss, is a sign of an attack, which is
+/// not positional.
 pub(super) fn positional(played: &Course, best: &Course, drop: i32) -> Option<Fact> {
     let (end, other) = (played.last()?, best.last()?);
     let gain = played.worth();

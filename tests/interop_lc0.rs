@@ -133,6 +133,7 @@ fn maia_1500_matches_lc0_on_hundreds_of_positions() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn all_maia_networks_match_the_reference() {
     for name in [
         "1100", "1200", "1300", "1400", "1600", "1700", "1800", "1900", "2200",

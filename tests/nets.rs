@@ -95,6 +95,7 @@ fn puzzles_are_still_solved() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn human_moves_are_still_predicted_by_rating() {
     let games = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/games");
     let games = games.join("human-games.pgn.zst");

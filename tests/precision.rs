@@ -109,6 +109,7 @@ fn measurements_are_cached_and_reported() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_damaged_or_unwritable_cache_does_not_prevent_loading() {
     let place = Workplace::new();
     let format = |doctor| place.format(doctor);

@@ -148,6 +148,7 @@ fn chunks_hold_the_games_and_repeat_exactly() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn killed_self_play_resumes_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     let command = |name: &str| {

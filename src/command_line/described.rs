@@ -5,14 +5,16 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};
 use std::any::TypeId;
 
-/// Returns the commands with their arguments, and the names from earlier releases.
+/// Returns the commands with their help and arguments, and the names from earlier releases.
 pub(super) fn described(mut command: Command, old_names: &[OldName]) -> Value {
     command.build();
-    let commands = command.get_subcommands().map(|command| {
+    let commands = command.get_subcommands_mut().map(|command| {
+        let help = command.render_long_help().to_string();
         let arguments = command.get_arguments().map(argument);
         json!({
             "name": command.get_name(),
             "about": command.get_about().map(ToString::to_string),
+            "help": help,
             "hidden": command.is_hide_set(),
             "arguments": arguments.collect::<Vec<_>>(),
         })

@@ -32,16 +32,20 @@ pub fn exchange(board: &Board, square: Square, side: Color) -> i32 {
     let mut occupied = board.occupied();
     let mut turn = side;
     while count < LONGEST {
-        let attackers = attackers(board, square, occupied);
-        let Some((from, role)) = least_valuable(board, attackers & board.by_color(turn)) else {
+        let own = attackers(board, square, occupied) & board.by_color(turn);
+        let Some((from, role)) = least_valuable(board, own) else {
             break;
         };
-        if role == Role::King && (attackers & board.by_color(!turn)).any() {
-            break;
+        occupied ^= Bitboard::from_square(from);
+        if role == Role::King {
+            // It hides no attacker on the far side, because it leaves its square.
+            let defenders = attackers(board, square, occupied) & board.by_color(!turn);
+            if defenders.any() {
+                break;
+            }
         }
         captured[count] = value(victim);
         count += 1;
-        occupied ^= Bitboard::from_square(from);
         (victim, turn) = (role, !turn);
     }
     // Each side captures only if that wins more than the opponent wins back.
@@ -159,6 +163,8 @@ mod tests {
             ("8/8/8/8/8/1k6/8/r1K5 w - - 0 1", Square::A1, 0),
             ("8/8/8/8/8/4k3/1r6/2K5 w - - 0 1", Square::B2, 500),
             ("8/8/8/8/1r6/4k3/1r6/2K5 w - - 0 1", Square::B2, 0),
+            // A king that is in check along the line of its capture does not leave the line.
+            ("4k3/8/8/8/8/8/8/5bKr w - - 0 1", Square::F1, 0),
             // Nothing to capture.
             ("7k/8/8/8/8/8/8/4R1K1 w - - 0 1", Square::E5, 0),
         ] {

@@ -24,13 +24,14 @@ pub(super) const PROGRAMS: [(&str, &str); 1] = [("tessera", env!("CARGO_BIN_EXE_
 fn helps(program: &str) -> BTreeMap<String, String> {
     let text = output(program, &["--help"]);
     let described = names::described(program);
-    let commands = names::commands(&described).map(|(name, _)| {
+    let commands = names::commands(&described).map(|(name, command)| {
         let lines = text.lines().filter(|line| {
             let words = line.strip_prefix("  ").unwrap_or_default();
             words.split(' ').next() == Some(name)
         });
         assert_eq!(lines.count(), 1, "{name}: {text}");
-        (name.to_owned(), output(program, &[name, "--help"]))
+        let help = command["help"].as_str().unwrap();
+        (name.to_owned(), help.to_owned())
     });
     commands.collect()
 }
@@ -107,6 +108,8 @@ fn helps_mention_only_existing_options_and_no_code() {
         assert!(groups > 2, "{first}");
         let helps = helps(program);
         assert!(helps.len() > 6);
+        let (command, help) = helps.first_key_value().unwrap();
+        assert_eq!(&output(program, &[command, "--help"]), help);
         for command in [
             "bench",
             "perft",

@@ -28,6 +28,7 @@ fn check_states(folder: &Path, generations: u64) {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_missing_store_gets_no_networks_from_an_old_run() {
     let folder = workplace(&config(2, ACTORS));
     finish(folder.path());
@@ -127,6 +128,7 @@ fn learner_of(running: &Child) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_terminated_learner_is_restarted() {
     let folder = workplace(&config(3, ACTORS));
     let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);

@@ -36,6 +36,7 @@ fn fit(folder: &Path, layer: &str) -> Command {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_page_shows_the_features_of_a_transcoder() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -185,6 +185,7 @@ fn every_position_is_labelled_and_ratings_reach_the_shard() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn sampling_resumes_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     write_network(folder.path(), "one", 0.0);

@@ -39,6 +39,7 @@ fn is_mated_within(game: &mut Game, moves: u32) -> bool {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn every_claimed_mate_stands_up_to_exhaustive_search() {
     let starts = [
         "8/8/8/4k3/8/8/8/RR2K3 w - - 0 1",

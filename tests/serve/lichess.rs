@@ -246,6 +246,7 @@ fn a_token_that_is_refused_ends_the_server_in_one_line() {
 
 #[cfg(unix)]
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn an_interrupt_ends_an_analysis_and_the_server() {
     let lichess = Lichess::start(&[]);
     let mut server = tessera(&lichess, &[&["--jobs", "2"], &LONG_SEARCHES[..]].concat());

@@ -219,6 +219,7 @@ fn damaged_tables_count_as_missing() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn damage_is_never_fatal() {
     let tables = Tables::write();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);

@@ -42,6 +42,7 @@ fn told(folder: &Path, source: &str, config: &str) -> Value {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_denoiser_learns_futures_and_resumes_exactly() {
     let workplace = workplace(30);
     let folder = workplace.path();

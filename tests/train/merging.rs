@@ -11,6 +11,7 @@ fn open(path: &Path) -> Network {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn runs_and_files_are_averaged_into_one_network() {
     let workplace = workplace(10);
     let folder = workplace.path();

@@ -140,6 +140,7 @@ impl Drop for Engine {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_network_learns_what_players_of_a_rating_play() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -129,6 +129,7 @@ fn a_failed_checkpoint_is_retried() {
 /// Uses a file system with room for little more than two checkpoints, in a separate namespace.
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn a_full_disk_leaves_whole_checkpoints() {
     let mut probe = Command::new("unshare");
     probe.args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]);

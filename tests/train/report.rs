@@ -31,6 +31,7 @@ fn keys_are_set_on_the_command_line() {
 }
 
 #[test]
+#[ignore = "long: runs in tools/test --all"]
 fn runs_are_shown_side_by_side() {
     let workplace = workplace(20);
     let folder = workplace.path();

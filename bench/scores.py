@@ -8,7 +8,7 @@
 
 `measure` takes at most two random positions from each game, in an order that depends only on the seed. The
 engine searches each with a fixed number of nodes and reports its expected result (ScoreType Q), and Stockfish
-searches it with 100,000 nodes. `fit` prints the scale that the first half of the games gives; `table` compares
+searches it with 100,000 nodes and reports its own (UCI_ShowWDL). `fit` prints the scale that the first half of the games gives; `table` compares
 the engine's scores with Stockfish's on the other half.
 
 Needs chess: tools/venv.
@@ -58,8 +58,10 @@ def half(name):
 
 
 def score(engine, board, limit):
-    found = engine.analyse(board, limit, game=object())["score"].relative
-    return found.score(), found.mate()
+    """Returns the score in centipawns or the moves to mate, and the expected result (0…1), if the engine tells it."""
+    found = engine.analyse(board, limit, game=object())
+    expected = found["wdl"].relative.expectation() if "wdl" in found else None
+    return found["score"].relative.score(), found["score"].relative.mate(), expected
 
 
 def measure(arguments):
@@ -74,7 +76,7 @@ def measure(arguments):
         arguments.output.open("a", encoding="utf-8") as output,
     ):
         engine.configure({"Threads": 1, "ScoreType": "Q"})
-        stockfish.configure({"Threads": 1, "Hash": 16})
+        stockfish.configure({"Threads": 1, "Hash": 16, "UCI_ShowWDL": True})
         for name, position in positions:
             moves = " ".join(position["moves"])
             if (name, moves) in known:
@@ -84,10 +86,10 @@ def measure(arguments):
             board = chess.Board()
             for mv in position["moves"]:
                 board.push_uci(mv)
-            ours, mate = score(engine, board, chess.engine.Limit(nodes=arguments.nodes))
-            theirs, their_mate = score(stockfish, board, chess.engine.Limit(nodes=100_000))
+            ours, mate, _ = score(engine, board, chess.engine.Limit(nodes=arguments.nodes))
+            theirs, their_mate, their_result = score(stockfish, board, chess.engine.Limit(nodes=100_000))
             line = {"game": name, "moves": moves, "q": None if ours is None else ours / 10_000, "mate": mate,
-                    "stockfish": theirs, "stockfish_mate": their_mate}
+                    "stockfish": theirs, "stockfish_mate": their_mate, "stockfish_result": their_result}
             output.write(json.dumps(line) + "\n")
             output.flush()
 
@@ -96,6 +98,17 @@ def known_scores(path, which):
     lines = map(json.loads, path.open(encoding="utf-8"))
     return [(it["q"], it["stockfish"]) for it in lines
             if half(it["game"]) in which and it["q"] is not None and it["stockfish"] is not None]
+
+
+def results(path, low, high):
+    """Returns the median expected results (0…1) of the side that is ahead, by the engine and by Stockfish."""
+    both = []
+    for it in map(json.loads, path.open(encoding="utf-8")):
+        if it["q"] is None or it["stockfish"] is None or not low <= abs(it["stockfish"]) < high:
+            continue
+        ours, theirs = (it["q"] + 1) / 2, it["stockfish_result"]
+        both.append((ours, theirs) if it["stockfish"] > 0 else (1 - ours, 1 - theirs))
+    return [statistics.median(side) for side in zip(*both, strict=True)] or [math.nan, math.nan]
 
 
 def logit(q):
@@ -123,11 +136,14 @@ def fit(arguments):
 def table(arguments):
     halves = [known_scores(arguments.scores, which) for which in ((0,), (1,), (0, 1))]
     columns = [ratios(pairs, lambda q: SLOPE * logit(q)) for pairs in halves]
-    print("| Stockfish's score | positions | fitted half | other half | Lc0's curve, all |\n|---|---|---|---|---|")
+    print("| Stockfish's score | positions | fitted half | other half | Lc0's curve, all | expected result, the engine's and Stockfish's |")
+    print("|---|---|---|---|---|---|")
     for place, (low, high) in enumerate(BINS):
         count = columns[2][place][0]
         values = [columns[0][place][1], columns[1][place][1], ratios(halves[2], lc0)[place][1]]
-        print(f"| {low}–{high - 1} | {count} | {' | '.join(f'{value:.2f}' for value in values)} |")
+        values = " | ".join(f"{value:.2f}" for value in values)
+        ours, theirs = results(arguments.scores, low, high)
+        print(f"| {low}–{high - 1} | {count} | {values} | {ours:.2f}, {theirs:.2f} |")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ mod serve;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{BufReader, IsTerminal, stdin, stdout};
-use tessera::command_line::{Group, Now, OldName};
+use tessera::command_line::Group;
 use tessera::error_report::tell;
 use tessera::manual;
 use tessera::uci::{self, Settings};
@@ -61,27 +61,6 @@ pub const GROUPS: [Group; 3] = [
             "completions",
         ],
     ),
-];
-
-/// Names of commands and options in the previous release.
-pub const OLD_NAMES: [OldName; 17] = [
-    OldName::new("backendbench", "--seconds", Now::Time("--time", "s")),
-    OldName::new("puzzles", "--parallel", Now::Words(&["--jobs"])),
-    OldName::new("epd", "--parallel", Now::Words(&["--jobs"])),
-    OldName::new("eval", "--moves", Now::List("")),
-    OldName::new("match-moves", "--by-rating", Now::List("=")),
-    OldName::new("match-moves", "--min-rating", Now::Words(&["--min-elo"])),
-    OldName::new("match-moves", "--positions", Now::Words(&["--limit"])),
-    OldName::new("serve", "--max-seconds", Now::Time("--max-time", "s")),
-    OldName::new("serve", "--idle-seconds", Now::Time("--idle-time", "s")),
-    OldName::new("serve", "--parallel", Now::Words(&["--jobs"])),
-    OldName::new("explain", "--pgn", Now::Words(&["--games"])),
-    OldName::new("explain", "--json", Now::WordsBeforeValue(&["--json-file"])),
-    OldName::new("generate", "-g", Now::Words(&["--limit"])),
-    OldName::new("generate", "--games", Now::WordsBeforeNumber(&["--limit"])),
-    OldName::new("generate", "--opening", Now::Words(&["--moves"])),
-    OldName::new("generate", "--pgn", Now::Words(&["--games"])),
-    OldName::new("generate", "--bf16", Now::Words(&["--precision", "bf16"])),
 ];
 
 /// A UCI chess engine whose whole search runs on Chessformer networks.

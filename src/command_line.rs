@@ -1,18 +1,15 @@
-//! The parts that the command lines of `tessera` and `tessera-train` share: parsing, names from earlier
-//! releases, time spans, and the options that select a network and its device.
+//! The parts that the command lines of `tessera` and `tessera-train` share: parsing, time spans,
+//! and the options that select a network and its device.
 
 mod described;
 mod network;
-mod old_names;
 mod time_span;
 
 pub use network::{
     BackendArguments, DeviceArguments, NetworkArguments, PlaceArguments, network_file,
 };
-pub use old_names::{Now, OldName};
 pub use time_span::TimeSpan;
 
-use crate::error_report::tell;
 use clap::{ArgMatches, Command, Parser};
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
@@ -39,21 +36,17 @@ pub fn name_and_value(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Parses this process's command line, accepting names from earlier releases. Exits if the command
-/// line is invalid, or if it requests help or the version.
+/// Parses this process's command line. Exits if the command line is invalid, or if it requests help
+/// or the version.
 #[must_use]
-pub fn parse<C: Parser>(groups: &[Group], old_names: &[OldName]) -> C {
+pub fn parse<C: Parser>(groups: &[Group]) -> C {
     let mut command = grouped(shortened(C::command()), groups);
-    let mut arguments: Vec<_> = std::env::args_os().collect();
-    if arguments.iter().skip(1).eq([DESCRIBE]) {
+    if std::env::args_os().skip(1).eq([DESCRIBE]) {
         // The reader may have closed the pipe.
-        let _ = writeln!(stdout(), "{}", described::described(command, old_names));
+        let _ = writeln!(stdout(), "{}", described::described(command));
         std::process::exit(0);
     }
-    for note in old_names::translate(&mut arguments, old_names) {
-        tell(note);
-    }
-    let matches = command.try_get_matches_from_mut(arguments);
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
     let read = |matches: ArgMatches| C::from_arg_matches(&matches);
     let read = matches.and_then(|matches| read(matches).map_err(|it| it.format(&mut command)));
     read.unwrap_or_else(|error| error.exit())

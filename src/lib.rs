@@ -42,7 +42,7 @@
 //! | [`selfplay`] | training data from our own engine's games against itself |
 //! | [`serve`] | every agent over HTTP, and a web page for playing and analysing |
 //! | [`cycle`] | the self-play loop over one store: actors, reanalysers, the learner, the gate |
-//! | [`command_line`] | shared by the command lines of both programs: names from earlier releases, time spans, networks by name |
+//! | [`command_line`] | shared by the command lines of both programs: help in groups, time spans, networks by name |
 //! | [`output`] | commands' outputs: files and streams, checked before work begins |
 //! | [`overwrite`] | rejects outputs that are also inputs |
 //! | [`progress`] | progress bars |

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     if option_env!("TESSERA_BUILT_IN") != Some("none") {
         backends::carry(backends::NETWORKS);
     }
-    match parse::<cli::Cli>(&cli::GROUPS, &cli::OLD_NAMES).run() {
+    match parse::<cli::Cli>(&cli::GROUPS).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(error.as_ref()),
     }

@@ -1,8 +1,6 @@
 """Every tool documents its usage."""
 
 import argparse
-import contextlib
-import io
 import os
 import shutil
 import subprocess
@@ -16,7 +14,7 @@ from patience import PATIENCE
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 
-from arbiter.parser import Parser, count, seconds  # noqa: E402
+from arbiter.parser import seconds  # noqa: E402
 
 # Builds the engine and then shows its help.
 ENGINE = TOOLS / "tessera"
@@ -53,27 +51,7 @@ class HelpTest(unittest.TestCase):
                     self.assertIn("tools/venv", done.stdout)
 
 
-class NamesTest(unittest.TestCase):
-    def parse(self, *words):
-        """Returns the parsed arguments and the messages on standard error."""
-        parser = Parser("", {"--games": "--limit", "--time": ("--time", "s"), "--config": ""})
-        parser.prog = "tool"
-        parser.add_argument("config", nargs="?")
-        parser.add_argument("--limit", type=count)
-        parser.add_argument("--time", type=seconds)
-        with contextlib.redirect_stderr(io.StringIO()) as told:
-            return vars(parser.parse_args(words)), told.getvalue()
-
-    def test_old_names_work_with_a_note(self):
-        expected = {"config": "a.toml", "limit": 3, "time": 0.5}
-        read, told = self.parse("a.toml", "--limit", "3", "--time", "500ms")
-        self.assertEqual((read, told), (expected, ""))
-        read, told = self.parse("--config", "a.toml", "--games=3", "--time", ".5")
-        self.assertEqual(read, expected)
-        self.assertEqual(len(told.splitlines()), 3)
-        self.assertIn("tool: write --limit 3 in place of --games 3, which the next", told)
-        self.assertIn("write --time .5s in place of --time .5,", told)
-
+class TimesTest(unittest.TestCase):
     def test_times_have_units(self):
         for text, value in (("500ms", 0.5), ("90s", 90), ("5m", 300), ("1.5h", 5400)):
             self.assertEqual(seconds(text), value)

@@ -1,29 +1,33 @@
 //! A program's command line as JSON.
 
-use super::{OldName, TimeSpan};
+use super::TimeSpan;
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};
 use std::any::TypeId;
 
-/// Returns the commands with their help and arguments, and the names from earlier releases.
-pub(super) fn described(mut command: Command, old_names: &[OldName]) -> Value {
+/// Returns the commands with their help and arguments.
+pub(super) fn described(mut command: Command) -> Value {
+    let whole = command.clone();
     command.build();
-    let commands = command.get_subcommands_mut().map(|command| {
-        let help = command.render_long_help().to_string();
+    let commands = command.get_subcommands().map(|command| {
         let arguments = command.get_arguments().map(argument);
         json!({
             "name": command.get_name(),
             "about": command.get_about().map(ToString::to_string),
-            "help": help,
+            "help": help(&whole, command.get_name()),
             "hidden": command.is_hide_set(),
             "arguments": arguments.collect::<Vec<_>>(),
         })
     });
     let commands: Vec<Value> = commands.collect();
-    let old = old_names.iter().map(
-        |it| json!({ "command": it.command, "old": it.old, "keeps_its_name": it.keeps_its_name() }),
-    );
-    json!({ "commands": commands, "old_names": old.collect::<Vec<_>>() })
+    json!({ "commands": commands })
+}
+
+/// Returns what `--help` prints for a command.
+fn help(whole: &Command, name: &str) -> Option<String> {
+    let arguments = [whole.get_name(), name, "--help"];
+    let printed = whole.clone().try_get_matches_from(arguments).err();
+    printed.map(|help| help.to_string())
 }
 
 fn argument(arg: &Arg) -> Value {

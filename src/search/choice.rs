@@ -18,16 +18,14 @@ pub(crate) type Judged<'a> = (NodeHeader, &'a Statistics);
 /// The selection rule at one root.
 pub(crate) struct Surest<'a> {
     parameters: &'a Parameters,
-    utility: Utility<'a>,
+    utility: Utility,
 }
 
 impl<'a> Surest<'a> {
     pub(crate) fn new(shared: &Shared<'a>) -> Surest<'a> {
-        let own = shared.tree.root().statistics();
-        let has_length = shared.backend.properties().has_moves_left;
         Surest {
             parameters: shared.parameters,
-            utility: Utility::new(shared.parameters, &own, true, has_length),
+            utility: Utility::new(shared.parameters, true),
         }
     }
 
@@ -166,7 +164,7 @@ mod tests {
         });
         let surest = Surest {
             parameters: &parameters,
-            utility: Utility::new(&parameters, &Statistics::default(), true, false),
+            utility: Utility::new(&parameters, true),
         };
         ask(&surest, &moves.collect::<Vec<_>>())
     }

@@ -37,41 +37,14 @@ pub struct Parameters {
     pub cpuct_base: f32,
     /// Growth of the exploration with the logarithm of visits (Lc0: CPuctFactor).
     pub cpuct_factor: f32,
-    /// Whether the root uses the next three parameters instead (Lc0: RootHasOwnCpuctParams).
-    pub root_has_own_cpuct: bool,
-    /// `cpuct` of the root (Lc0: CPuctAtRoot).
-    pub root_cpuct: f32,
-    /// `cpuct_base` of the root (Lc0: CPuctBaseAtRoot).
-    pub root_cpuct_base: f32,
-    /// `cpuct_factor` of the root (Lc0: CPuctFactorAtRoot).
-    pub root_cpuct_factor: f32,
     /// How the value of an unvisited move is estimated (Lc0: FpuStrategy).
     pub fpu_strategy: FpuStrategy,
     /// The reduction or the absolute value, depending on `fpu_strategy` (Lc0: FpuValue).
     pub fpu_value: f32,
-    /// The strategy at the root; `None` uses `fpu_strategy` and `fpu_value` there too (Lc0:
-    /// FpuStrategyAtRoot).
-    pub root_fpu_strategy: Option<FpuStrategy>,
-    /// The value for the strategy at the root (Lc0: FpuValueAtRoot).
-    pub root_fpu_value: f32,
     /// A draw's value for the side to move at the root, in −1…1 (Lc0: DrawScore).
     pub draw_score: f32,
     /// Rescales the network's results for the players' strength.
     pub contempt: Contempt,
-    /// The maximum amount by which the game's length changes a move's value (Lc0:
-    /// MovesLeftMaxEffect, 0.0345 there); 0 ignores the length.
-    pub moves_left_max_effect: f32,
-    /// The |q| above which the game's length counts (Lc0: MovesLeftThreshold).
-    pub moves_left_threshold: f32,
-    /// The change in value per ply of game length (Lc0: MovesLeftSlope).
-    pub moves_left_slope: f32,
-    /// The weight of the game's length is a quadratic function of |q| above the threshold, with a
-    /// constant term (Lc0: MovesLeftConstantFactor), …
-    pub moves_left_constant: f32,
-    /// … a linear term (Lc0: MovesLeftScaledFactor), …
-    pub moves_left_scaled: f32,
-    /// … and a quadratic term (Lc0: MovesLeftQuadraticFactor).
-    pub moves_left_quadratic: f32,
     /// Softmax temperature of the policy (Lc0: PolicyTemperature).
     pub policy_temperature: f32,
     /// Whether a position that has already occurred within the tree counts as a draw (Lc0:
@@ -131,22 +104,10 @@ impl Default for Parameters {
             cpuct: 1.745,
             cpuct_base: 38739.0,
             cpuct_factor: 3.894,
-            root_has_own_cpuct: false,
-            root_cpuct: 1.745,
-            root_cpuct_base: 38739.0,
-            root_cpuct_factor: 3.894,
             fpu_strategy: FpuStrategy::Reduction,
             fpu_value: 0.33,
-            root_fpu_strategy: None,
-            root_fpu_value: 1.0,
             draw_score: 0.0,
             contempt: Contempt::default(),
-            moves_left_max_effect: 0.0,
-            moves_left_threshold: 0.8,
-            moves_left_slope: 0.0027,
-            moves_left_constant: 0.0,
-            moves_left_scaled: 1.6521,
-            moves_left_quadratic: -0.6521,
             policy_temperature: 1.359,
             two_fold_draws: true,
             transpositions: true,

@@ -115,7 +115,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     // exists.
     let urgency = match ranked.is_empty() {
         true => value,
-        false => first_play_urgency(shared.parameters, true, value, visited_policy).min(value),
+        false => first_play_urgency(shared.parameters, value, visited_policy).min(value),
     };
     let unvisited = Statistics {
         visits: 0,

@@ -168,91 +168,18 @@ fn deviations_from_the_table_are_found() {
     }
 }
 
-fn run(program: &str, arguments: &[&str]) -> Output {
-    Command::new(program).args(arguments).output().unwrap()
-}
-
 fn errors(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).unwrap()
 }
 
 #[test]
-fn names_of_the_previous_release_work_with_a_note() {
-    let time = ["backendbench", "--backend", "uniform", "--batch", "1"];
-    for (arguments, note) in [
-        (
-            ["--seconds", "0"],
-            Some("write `--time 0s` in place of `--seconds 0`"),
-        ),
-        (["--time", "0s"], None),
-    ] {
-        let output = run(super::TESSERA, &[&time[..], &arguments].concat());
-        assert!(output.status.success(), "{}", errors(&output));
-        match note {
-            Some(note) => {
-                assert!(errors(&output).contains(note), "{}", errors(&output));
-                assert_eq!(errors(&output).lines().count(), 1);
-            }
-            None => assert_eq!(errors(&output), ""),
-        }
-    }
-    let plain = run(super::TESSERA, &["backendbench", "--time", "3"]);
-    assert_eq!(plain.status.code(), Some(2));
-    assert!(
-        errors(&plain).contains("such as 500ms, 90s"),
-        "{}",
-        errors(&plain)
-    );
-}
-
-#[cfg(feature = "torch")]
-#[test]
-fn commands_of_the_previous_release_work_with_a_note() {
-    let train = env!("CARGO_BIN_EXE_tessera-train");
-    let [old, new] = ["describe", "size"].map(|name| run(train, &[name, "--preset", "cf-1m-gab"]));
-    assert!(old.status.success() && old.stdout == new.stdout);
-    assert!(
-        errors(&old).contains("write `size` in place of `describe`"),
-        "{}",
-        errors(&old)
-    );
-    assert_eq!(errors(&new), "");
-    // The configuration comes first, whatever preceded it before.
-    let output = run(train, &["actor", "store", "--config", "none.toml"]);
-    assert!(errors(&output).contains("write `actor none.toml` in place of `--config none.toml`"));
-    assert!(
-        errors(&output).contains("cannot read none.toml"),
-        "{}",
-        errors(&output)
-    );
-}
-
-#[test]
-fn old_names_belong_to_commands_and_are_not_current() {
-    for (program, path) in PROGRAMS {
-        let described = described(path);
-        let commands: BTreeMap<&str, &Value> = commands(&described).collect();
-        for old in described["old_names"].as_array().unwrap() {
-            let command = commands.get(old["command"].as_str().unwrap());
-            let Some(command) = command else {
-                // A build without libtorch has fewer commands.
-                if cfg!(feature = "torch") {
-                    panic!("{program}: {old}");
-                }
-                continue;
-            };
-            let name = old["old"].as_str().unwrap();
-            let arguments = command["arguments"].as_array().unwrap().iter();
-            let mut options = arguments.filter_map(|it| it["option"].as_str());
-            let is_of_today = options.any(|it| name.strip_prefix("--") == Some(it));
-            assert_eq!(
-                is_of_today,
-                old["keeps_its_name"] == true,
-                "{program}: {old}"
-            );
-            assert!(!commands.contains_key(name), "{program}: {old}");
-        }
-    }
+fn times_need_units() {
+    let arguments = ["backendbench", "--backend", "uniform", "--time", "3"];
+    let output = Command::new(super::TESSERA).args(arguments).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = errors(&output);
+    assert!(told.contains("such as 500ms, 90s"), "{told}");
 }
 
 #[test]

@@ -481,7 +481,7 @@ fn every_one_of_218_moves_is_considered() {
 }
 
 #[test]
-fn the_root_explores_by_values_of_its_own() {
+fn an_absolute_urgency_tries_every_move() {
     let game = game("startpos", "");
     let search = |parameters: &Parameters, limit| {
         choose(&mut *mcts(hashed(), parameters), &game, &nodes(limit))
@@ -490,21 +490,9 @@ fn the_root_explores_by_values_of_its_own() {
         let unvisited = choice.statistics.iter().filter(|move_| move_.visits == 0);
         unvisited.count()
     };
-    let set = Parameters {
-        root_cpuct: 20.0,
-        ..parameters()
-    };
-    let plain = search(&parameters(), 2000);
-    assert_eq!(essence(&search(&set, 2000)), essence(&plain));
-    let own = Parameters {
-        root_has_own_cpuct: true,
-        ..set
-    };
-    let most = |choice: &Choice| choice.statistics[0].visits;
-    assert!(2 * most(&search(&own, 2000)) < most(&plain));
-
     let all = Parameters {
-        root_fpu_strategy: Some(FpuStrategy::Absolute),
+        fpu_strategy: FpuStrategy::Absolute,
+        fpu_value: 1.0,
         ..parameters()
     };
     assert!(unvisited(&search(&parameters(), 40)) > 3);
@@ -512,8 +500,7 @@ fn the_root_explores_by_values_of_its_own() {
     // The optimistic values of untried moves are not reported.
     let early = search(&all, 5);
     assert!(unvisited(&early) > 10);
-    let own = early.statistics.last().unwrap().q;
-    assert!(own < 0.8 && early.statistics.iter().all(|move_| move_.q < 0.8));
+    assert!(early.statistics.iter().all(|move_| move_.q < 0.8));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn analyses_have_the_requested_number_of_lines() {
 fn an_endless_analysis_ends_when_the_user_leaves() {
     let lichess = Lichess::start(&[]);
     // Searches run one at a time, so the next starts when this one has ended.
-    let server = tessera(&lichess, &["--parallel", "1"]);
+    let server = tessera(&lichess, &["--jobs", "1"]);
     for limit in [json!({"movetime": 86_400_000}), json!({"infinite": true})] {
         let mut analysis = lichess.ask(work("one", limit));
         analysis.next().unwrap();
@@ -146,7 +146,7 @@ fn a_session_keeps_its_tree_and_another_has_its_own() {
 #[test]
 fn a_request_replaces_the_one_before_it_in_its_session_only() {
     let lichess = Lichess::start(&[]);
-    let _server = tessera(&lichess, &["--parallel", "2"]);
+    let _server = tessera(&lichess, &["--jobs", "2"]);
     let endless = |session| {
         let mut analysis = lichess.ask(work(session, json!({"infinite": true})));
         analysis.next().unwrap();

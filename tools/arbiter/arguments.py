@@ -12,13 +12,6 @@ from .parser import count, seconds
 ENGINE_KEYS = "name, cmd, dir, proto (uci or xboard), option.NAME, and tc, time (or st), nodes or depth"
 
 
-# Names of options in the previous release, for `Parser`.
-RENAMED = {
-    "--games": "--limit", "--concurrency": "--jobs", "--time": ("--time", "s"), "--st": ("--time", "s"),
-    "--margin": ("--margin", "s"), "--patience": ("--patience", "s"),
-}
-
-
 def numbers(names, counts):
     """Returns a parser for whole numbers separated by commas. The number at index `counts` must be positive."""
 

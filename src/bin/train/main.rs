@@ -30,7 +30,7 @@ mod worker;
 use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
-use tessera::command_line::{Group, Now, OldName, parse};
+use tessera::command_line::{Group, parse};
 use tessera::{error_report, manual};
 use worker::Searcher;
 
@@ -52,52 +52,6 @@ const GROUPS: [Group; 4] = [
     ),
     ("Loop", &["loop", "actor", "reanalyser", "learner", "gate"]),
     ("Measuring", &["validate", "imagine", "report"]),
-];
-
-/// Names used by the previous release.
-const OLD_NAMES: [OldName; 34] = [
-    OldName::new("validate", "eval", Now::Command),
-    OldName::new("size", "describe", Now::Command),
-    OldName::new("validate", "--config", Now::Last),
-    OldName::new("validate", "--samples", Now::Words(&["--limit"])),
-    OldName::new("imagine", "--config", Now::Last),
-    OldName::new("imagine", "--samples", Now::Words(&["--limit"])),
-    OldName::new("size", "--config", Now::First),
-    OldName::new("run", "--config", Now::First),
-    OldName::new("run", "--minutes", Now::Time("--time", "m")),
-    OldName::new("run", "--timeout", Now::Time("--timeout", "s")),
-    OldName::new("ablate", "--minutes", Now::Time("--time", "m")),
-    OldName::new("loop", "--processors", Now::Words(&["--threads"])),
-    OldName::new("actor", "--config", Now::First),
-    OldName::new("reanalyser", "--config", Now::First),
-    OldName::new("gate", "--config", Now::First),
-    OldName::new("learner", "--config", Now::First),
-    OldName::new("learner", "--timeout", Now::Time("--timeout", "s")),
-    OldName::new("pack", "--limit-games", Now::Words(&["--limit"])),
-    OldName::new("pack", "--noise", Now::Words(&["--unscored-random"])),
-    OldName::new(
-        "label",
-        "--play",
-        Now::WordsBeforeNumber(&["--play", "--limit"]),
-    ),
-    OldName::new(
-        "label",
-        "--sample",
-        Now::WordsBeforeNumber(&["--sample", "--limit"]),
-    ),
-    OldName::new("label", "--processes", Now::Words(&["--jobs"])),
-    OldName::new("label", "--movetime", Now::Time("--time", "ms")),
-    OldName::new("label", "--timeout", Now::Time("--timeout", "s")),
-    OldName::new("label", "--option", Now::Words(&["--set"])),
-    OldName::new("label", "--tablebase", Now::Words(&["--syzygy"])),
-    OldName::new("selfplay", "--games", Now::Words(&["--limit"])),
-    OldName::new("selfplay", "--concurrency", Now::Words(&["--jobs"])),
-    OldName::new("selfplay", "--resign", Now::Words(&["--resign-below"])),
-    OldName::new("selfplay", "--tablebase", Now::Words(&["--syzygy"])),
-    OldName::new("transcoder", "--games", Now::List("")),
-    OldName::new("transcoder", "--positions", Now::Words(&["--limit"])),
-    OldName::new("transcoder", "--rate", Now::Words(&["--learning-rate"])),
-    OldName::new("transcoder", "--puzzles", Now::Words(&["--themes"])),
 ];
 
 /// Tessera's trainer: games in, networks out.
@@ -158,7 +112,7 @@ enum Command {
 
 fn main() -> ExitCode {
     console::show_warnings();
-    let outcome = match parse::<Arguments>(&GROUPS, &OLD_NAMES).command {
+    let outcome = match parse::<Arguments>(&GROUPS).command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
         Command::Vocabulary(vocabulary) => vocabulary.run(),

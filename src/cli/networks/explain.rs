@@ -65,15 +65,12 @@ pub struct Arguments {
     transcoder: Option<PathBuf>,
     /// The page to write, which browsers can show offline
     #[arg(short, long, value_name = "OUT.html", required_unless_present_any = [
-        "json", "json_file", "svg",
+        "json", "svg",
     ])]
     output: Option<PathBuf>,
     /// Print everything as one JSON object, in f32
     #[arg(long)]
     json: bool,
-    /// The file of an earlier release's --json.
-    #[arg(long, hide = true, conflicts_with = "json")]
-    json_file: Option<PathBuf>,
     /// Write pictures to this folder
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
@@ -85,7 +82,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let networks = [&self.net, &self.against, &self.transcoder];
         let read = networks.into_iter().chain([&self.games]).flatten();
-        let json = self.json_file();
+        let json = self.json_output();
         let written = [&self.output, &json].into_iter().flatten();
         for output in written.clone() {
             overwrite::refuse(output, read.clone())?;
@@ -158,9 +155,8 @@ impl Arguments {
     }
 
     /// Returns the output for the JSON.
-    fn json_file(&self) -> Option<PathBuf> {
-        let printed = self.json.then(|| PathBuf::from("-"));
-        self.json_file.clone().or(printed)
+    fn json_output(&self) -> Option<PathBuf> {
+        self.json.then(|| PathBuf::from("-"))
     }
 
     /// Opens the network if it is a move-token model.
@@ -196,7 +192,7 @@ impl Arguments {
         }
         let reading =
             read_game(network, &game).with_context(|| format!("cannot explain {name}"))?;
-        if let Some(path) = self.json_file() {
+        if let Some(path) = self.json_output() {
             save(&path, json!({ "reading": reading }).to_string() + "\n")?;
         }
         if let Some(path) = &self.output {
@@ -211,7 +207,7 @@ impl Arguments {
         let decoding = Decoding::step_by_step(steps);
         let denoising = denoise(&network, game, decoding)
             .with_context(|| format!("cannot explain {}", network.about.name))?;
-        if let Some(path) = self.json_file() {
+        if let Some(path) = self.json_output() {
             save(&path, json!({ "denoising": denoising }).to_string() + "\n")?;
         }
         if let Some(path) = &self.output {

@@ -26,38 +26,18 @@ pub(crate) struct Candidate {
 
 /// Returns the exploration factor of a node, cpuct(N)·√max(N − 1, 1), in which cpuct grows with the
 /// logarithm of the visits.
-pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32) -> f32 {
+pub(crate) fn exploration(parameters: &Parameters, visits: u32) -> f32 {
     let n = visits as f32;
-    let (cpuct, base, factor) = match at_root && parameters.root_has_own_cpuct {
-        false => (
-            parameters.cpuct,
-            parameters.cpuct_base,
-            parameters.cpuct_factor,
-        ),
-        true => (
-            parameters.root_cpuct,
-            parameters.root_cpuct_base,
-            parameters.root_cpuct_factor,
-        ),
-    };
-    let base = base.max(1.0);
-    let cpuct = cpuct + factor * ln((n + base) / base);
+    let base = parameters.cpuct_base.max(1.0);
+    let cpuct = parameters.cpuct + parameters.cpuct_factor * ln((n + base) / base);
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
 
 /// Returns the first-play urgency, which is the assumed value of an unvisited move. By default it
 /// is below the position's own value, and it decreases as more of the policy is tried.
-pub(crate) fn first_play_urgency(
-    parameters: &Parameters,
-    at_root: bool,
-    own: f32,
-    visited_policy: f32,
-) -> f32 {
-    let (strategy, value) = match parameters.root_fpu_strategy.filter(|_| at_root) {
-        None => (parameters.fpu_strategy, parameters.fpu_value),
-        Some(strategy) => (strategy, parameters.root_fpu_value),
-    };
-    match strategy {
+pub(crate) fn first_play_urgency(parameters: &Parameters, own: f32, visited_policy: f32) -> f32 {
+    let value = parameters.fpu_value;
+    match parameters.fpu_strategy {
         FpuStrategy::Reduction => own - value * visited_policy.sqrt(),
         FpuStrategy::Absolute => value,
     }
@@ -323,48 +303,19 @@ mod tests {
         let parameters = Parameters::default();
         // 1.745 + 3.894·ln((10000 + 38739) / 38739), multiplied by √9999.
         let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
-        let explored = exploration(&parameters, false, 10_000);
-        assert!((explored - expected).abs() < 1e-2);
-        assert_eq!(exploration(&parameters, true, 10_000), explored);
-        assert_eq!(exploration(&parameters, false, 0), parameters.cpuct);
-        for at_root in [false, true] {
-            let fpu = first_play_urgency(&parameters, at_root, 0.1, 0.25);
-            assert!((fpu - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
-        }
+        assert!((exploration(&parameters, 10_000) - expected).abs() < 1e-2);
+        assert_eq!(exploration(&parameters, 0), parameters.cpuct);
     }
 
     #[test]
-    fn the_root_has_values_of_its_own_where_it_is_to() {
-        let plain = Parameters::default();
-        let set = Parameters {
-            root_cpuct: 3.0,
-            root_cpuct_base: 100.0,
-            root_cpuct_factor: 1.0,
-            root_fpu_value: 0.8,
-            ..plain.clone()
-        };
-        let both = |parameters: &Parameters, at_root| {
-            (
-                exploration(parameters, at_root, 101),
-                first_play_urgency(parameters, at_root, 0.1, 0.25),
-            )
-        };
-        assert_eq!(both(&set, true), both(&plain, false));
-        let own = Parameters {
-            root_has_own_cpuct: true,
-            root_fpu_strategy: Some(FpuStrategy::Absolute),
-            ..set.clone()
-        };
-        assert_eq!(both(&own, false), both(&plain, false));
-        let (explored, fpu) = both(&own, true);
-        assert!((explored - 10.0 * (3.0 + (201f32 / 100.0).ln())).abs() < 1e-3);
-        assert_eq!(fpu, 0.8);
-        let reduced = Parameters {
+    fn unvisited_moves_have_a_reduced_or_an_absolute_value() {
+        let reduced = Parameters::default();
+        let urgency = |parameters: &Parameters| first_play_urgency(parameters, 0.1, 0.25);
+        assert!((urgency(&reduced) - (0.1 - 0.33 * 0.5)).abs() < 1e-6);
+        let absolute = Parameters {
             fpu_strategy: FpuStrategy::Absolute,
-            root_fpu_strategy: Some(FpuStrategy::Reduction),
-            ..set
+            ..reduced
         };
-        assert_eq!(both(&reduced, false).1, plain.fpu_value);
-        assert!((both(&reduced, true).1 - (0.1 - 0.8 * 0.5)).abs() < 1e-6);
+        assert_eq!(urgency(&absolute), 0.33);
     }
 }

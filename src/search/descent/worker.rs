@@ -35,7 +35,6 @@ pub(crate) struct SearchWorker<'a, E> {
     /// The error if the backend cannot evaluate a leaf.
     refusal: Option<BackendError>,
     /// Whether the backend predicts game lengths.
-    has_length: bool,
     nodes: Span,
     blocks: Span,
     path: Vec<Step>,
@@ -66,7 +65,6 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             parameters: shared.parameters,
             environment,
             refusal: None,
-            has_length: shared.backend.properties().has_moves_left,
             nodes: Span::default(),
             blocks: Span::default(),
             path: Vec::with_capacity(64),

@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 /// The built-in network's name for clients.
 const BUILT_IN: &str = "<built-in>";
 
-/// The value for which the root uses the same strategy as all other nodes.
-const SAME: &str = "same";
-
 /// The highest rating that Maia-3 supports.
 const MAX_ELO: u64 = 5000;
 
@@ -165,26 +162,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     decimal!("CPuct" => search.cpuct, 0.0..=100.0),
     decimal!("CPuctBase" => search.cpuct_base, 1.0..=1e9),
     decimal!("CPuctFactor" => search.cpuct_factor, 0.0..=1000.0),
-    check!("RootHasOwnCpuctParams" => search.root_has_own_cpuct),
-    decimal!("CPuctAtRoot" => search.root_cpuct, 0.0..=100.0),
-    decimal!("CPuctBaseAtRoot" => search.root_cpuct_base, 1.0..=1e9),
-    decimal!("CPuctFactorAtRoot" => search.root_cpuct_factor, 0.0..=1000.0),
     combo!("FpuStrategy" => search.fpu_strategy, FpuStrategy),
     decimal!("FpuValue" => search.fpu_value, -100.0..=100.0),
-    combo(
-        "FpuStrategyAtRoot",
-        || {
-            let own = values_of::<FpuStrategy>();
-            std::iter::once(SAME.to_owned()).chain(own).collect()
-        },
-        |settings| {
-            setting!(settings, search.root_fpu_strategy).map_or_else(|| SAME.to_owned(), name)
-        },
-        |settings, value| {
-            setting!(settings, search.root_fpu_strategy) = FpuStrategy::from_str(value, true).ok();
-        },
-    ),
-    decimal!("FpuValueAtRoot" => search.root_fpu_value, -100.0..=100.0),
     decimal!("DrawScore" => search.draw_score, -1.0..=1.0),
     decimal!("Contempt" => search.contempt.elo, -5000.0..=5000.0),
     combo!("ContemptMode" => search.contempt.mode, ContemptMode),
@@ -193,12 +172,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     decimal!("WDLDrawRateTarget" => search.contempt.draw_rate_target, 0.0..=0.999),
     decimal!("WDLDrawRateReference" => search.contempt.draw_rate_reference, 0.001..=0.999),
     decimal!("WDLEvalObjectivity" => search.contempt.objectivity, 0.0..=1.0),
-    decimal!("MovesLeftMaxEffect" => search.moves_left_max_effect, 0.0..=1.0),
-    decimal!("MovesLeftThreshold" => search.moves_left_threshold, 0.0..=1.0),
-    decimal!("MovesLeftSlope" => search.moves_left_slope, 0.0..=1.0),
-    decimal!("MovesLeftConstantFactor" => search.moves_left_constant, -1.0..=1.0),
-    decimal!("MovesLeftScaledFactor" => search.moves_left_scaled, -2.0..=2.0),
-    decimal!("MovesLeftQuadraticFactor" => search.moves_left_quadratic, -2.0..=2.0),
     decimal!("PolicyTemperature" => search.policy_temperature, 0.01..=100.0),
     decimal!("SmartPruningFactor" => search.smart_pruning, 0.0..=10.0),
     decimal!("LCBScale" => search.lcb_scale, 0.0..=10.0),

@@ -48,9 +48,9 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let table = prior::table();
         let own = node.statistics();
         let at_root = self.path.len() == 1;
-        let scale = exploration(self.parameters, at_root, own.visits);
+        let scale = exploration(self.parameters, own.visits);
         let own_turn = self.path.len() % 2 == 1;
-        let utility = Utility::new(self.parameters, &own, own_turn, self.has_length);
+        let utility = Utility::new(self.parameters, own_turn);
         let mut visited_policy = 0.0;
         let (mut losing, mut winning) = (0, 0);
         let mut last = Rank::TOP;
@@ -104,7 +104,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
         let root_visits = own.visits;
         let own = utility.of_node(&own);
-        let fpu = first_play_urgency(self.parameters, at_root, own, visited_policy);
+        let fpu = first_play_urgency(self.parameters, own, visited_policy);
         for &number in &self.unvisited {
             let candidate = &mut self.candidates[number];
             candidate.q = fpu;

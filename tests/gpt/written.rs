@@ -146,7 +146,7 @@ fn interrupted_generation_resumes() {
     let net = newborn(folder.path());
     let place = |name: &str| folder.path().join(name);
     let write = |games: &str, output: &str| -> Value {
-        let output = generate(folder.path(), &["--games", games, "-o", output, "--json"]);
+        let output = generate(folder.path(), &["--limit", games, "-o", output, "--json"]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
         serde_json::from_slice(&output.stdout).unwrap()

@@ -22,8 +22,8 @@ const USUAL_RATING: u16 = 1500;
 const SHOWN: usize = 16;
 
 /// How reliable marks from Tessera's own scores are (bench/review.md).
-const OWN_RELIABILITY: &str = "These marks come from Tessera's own scores, which overlook many mistakes: in nine amateur games \
-     kept apart, tessera-xs with 800 nodes marked 27 of 55 mistakes (? and ??), and 2 other moves. An engine such as \
+const OWN_RELIABILITY: &str = "These marks come from Tessera's own scores, which overlook many mistakes: in 17 amateur games \
+     kept apart, tessera-xs with 800 nodes marked 84 of 144 mistakes (? and ??), and 7 other moves. An engine such as \
      Stockfish as judge finds more.";
 
 /// The settings of a review.

@@ -77,6 +77,16 @@ pub struct Progress {
     pub validated: Option<Measurements>,
 }
 
+impl Progress {
+    /// Returns the time that the remaining steps take at the present speed, if it is known.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        let samples_per_step = self.samples as f64 / self.step as f64;
+        let steps_left = self.steps.saturating_sub(self.step) as f64;
+        Duration::try_from_secs_f64(steps_left * samples_per_step / self.samples_per_second).ok()
+    }
+}
+
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -375,5 +385,28 @@ impl Trainer {
             memory: self.optimizer.memory(),
             sums,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_the_speed() {
+        let progress = Progress {
+            step: 100,
+            steps: 500,
+            samples: 12_800,
+            samples_per_second: 256.0,
+            trained: Measurements::default(),
+            validated: None,
+        };
+        assert_eq!(progress.time_left(), Some(Duration::from_secs(200)));
+        let unknown = Progress {
+            samples_per_second: 0.0,
+            ..progress
+        };
+        assert_eq!(unknown.time_left(), None);
     }
 }

@@ -244,11 +244,11 @@ impl Display {
             .is_none_or(|last| last.elapsed() >= BETWEEN_LINES);
         let is_worth_a_line = is_late || progress.validated.is_some();
         if self.bar.is_hidden() && is_worth_a_line {
-            let left = indicatif::HumanDuration(self.bar.eta());
+            let left = progress.time_left().map_or(String::new(), |left| {
+                format!(", {} left", indicatif::HumanDuration(left))
+            });
             let (step, steps) = (progress.step, progress.steps);
-            tell(format_args!(
-                "step {step} of {steps}: {message}, {left} left"
-            ));
+            tell(format_args!("step {step} of {steps}: {message}{left}"));
             self.last_line = Some(Instant::now());
         }
         progress::say(&self.bar, message);

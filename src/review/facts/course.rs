@@ -9,7 +9,7 @@ const TOLD: usize = 9;
 /// … this much material in centipawns, …
 const LARGE: i32 = 250;
 /// … and for more. Nobody follows a longer line.
-pub(super) const MOST_TOLD: usize = 14;
+const MOST_TOLD: usize = 14;
 /// A score may differ by this many centipawns from the material.
 const RETURN: i32 = 200;
 /// Both lines are compared after as many moves and this many more.

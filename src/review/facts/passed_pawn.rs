@@ -1,7 +1,6 @@
 //! Passed pawns and promotions.
 
 use super::board::after;
-use super::course::MOST_TOLD;
 use super::words::{self, san, side};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Role, Square};
@@ -66,11 +65,11 @@ pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
     holds.then(|| Fact::new(Topic::PassedPawn, text, [mv.to(), pawn]))
 }
 
-/// Returns the promotion by `color` early enough in a line.
+/// Returns the promotion by `color` in a line, however late: anybody sees where a pawn runs.
 #[must_use]
 pub fn promotion(position: &Chess, line: &[Move], color: Color) -> Option<Fact> {
     let mut current = position.clone();
-    for (plies, &mv) in (1..=MOST_TOLD).zip(line) {
+    for (plies, &mv) in (1..).zip(line) {
         if current.turn() == color && mv.is_promotion() {
             let (moves, side) = (words::line(position, &line[..plies]), side(color));
             let text = format!("After {moves}, {side} has promoted a pawn.");
@@ -153,6 +152,13 @@ mod tests {
                 "Kg3 Kg6 a8=R",
                 Color::White,
                 "After Kg3 Kg6 a8=R, White has promoted a pawn.",
+            ),
+            (
+                "3k4/3r4/R1p5/1p6/1B5p/7P/6PK/8 b - - 0 56",
+                "Kc7 Ra7+ Kd8 Rxd7+ Kxd7 g3 Ke6 gxh4 Kd5 h5 Kc4 h6 Kxb4 h7 Kb3 h8=Q",
+                Color::White,
+                "After Kc7 Ra7+ Kd8 Rxd7+ Kxd7 g3 Ke6 gxh4 Kd5 h5 Kc4 h6 Kxb4 h7 Kb3 h8=Q, White has \
+                 promoted a pawn.",
             ),
         ] {
             assert_eq!(found(fen, moves, color), expected);

@@ -8,8 +8,8 @@
 
 `measure` takes at most two random positions from each game, in an order that depends only on the seed. The
 engine searches each with a fixed number of nodes and reports its expected result (ScoreType Q), and Stockfish
-searches it with 100,000 nodes and reports its own (UCI_ShowWDL). `fit` prints the scale that the first half of the games gives; `table` compares
-the engine's scores with Stockfish's on the other half.
+searches it with 100,000 nodes and reports its own (UCI_ShowWDL). `fit` prints the scale that the first half of
+the games gives; `table` compares the engine's scores with Stockfish's on both halves.
 
 Needs chess: tools/venv.
 """
@@ -136,7 +136,7 @@ def fit(arguments):
 def table(arguments):
     halves = [known_scores(arguments.scores, which) for which in ((0,), (1,), (0, 1))]
     columns = [ratios(pairs, lambda q: SLOPE * logit(q)) for pairs in halves]
-    print("| Stockfish's score | positions | fitted half | other half | Lc0's curve, all | expected result, the engine's and Stockfish's |")
+    print("| Stockfish's score | positions | first half | other half | Lc0's curve, all | expected result, the engine's and Stockfish's |")
     print("|---|---|---|---|---|---|")
     for place, (low, high) in enumerate(BINS):
         count = columns[2][place][0]

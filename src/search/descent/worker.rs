@@ -34,7 +34,6 @@ pub(crate) struct SearchWorker<'a, E> {
     environment: E,
     /// The error if the backend cannot evaluate a leaf.
     refusal: Option<BackendError>,
-    /// Whether the backend predicts game lengths.
     nodes: Span,
     blocks: Span,
     path: Vec<Step>,

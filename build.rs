@@ -83,7 +83,7 @@ fn name_commit(root: &Path) {
     }
 }
 
-/// Writes the files that src/network/backends/files.rs includes, which embed the human-like network
+/// Writes the files that src/inference/files.rs includes, which embed the human-like network
 /// and the network that nets/default names, if they exist. Also sets the default network's name.
 fn embed(root: &Path) {
     let nets = root.join("nets");

@@ -17,12 +17,13 @@ mod random;
 mod service;
 pub mod shipped;
 mod uniform;
+mod way;
 
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
 pub use evaluate_games::{Evaluated, evaluate_games, evaluate_with_futures};
-pub use format::{Format, Speed};
+pub use format::{Format, Refused, Speed};
 pub use futures::{Decoding, PredictedFuture};
 pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{
@@ -36,6 +37,7 @@ pub use people::{correct, evaluate_people};
 pub use random::Random;
 pub use service::Service;
 pub use uniform::Uniform;
+pub use way::Way;
 
 use crate::chess::{Game, Ratings};
 use crate::encode::{Encoder, Input, Unencodable, policy_index};
@@ -305,7 +307,7 @@ pub struct Properties {
     pub recommended_batch: usize,
     /// Number of threads that must call [`Backend::evaluate`] concurrently to keep it busy.
     pub recommended_threads: usize,
-    /// The format that its network runs in, or `None` if it has no network.
+    /// The way and the format that its network runs in, or `None` if it has no network.
     pub format: Option<Format>,
 }
 

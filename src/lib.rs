@@ -20,7 +20,8 @@
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`backend`] | [`backend::Backend`], the evaluation interface: a batch of encoded positions → values and policy logits; caching and batching around it; two backends without a network |
 //! | [`torch`] | the libtorch layer: modules and their files, bindings, CPU kernels |
-//! | [`network`] | network families (Chessformer, Lc0, Maia-3), eager and differentiable, and their network files; [`network::backends`] loads a file as a backend |
+//! | [`network`] | network families (Chessformer, Lc0, Maia-3), eager and differentiable, and their network files |
+//! | [`inference`] | runs networks: loads a file as a backend, by the fastest way that returns right results on this machine |
 //! | [`interop`] | import and export of other programs' files: Lc0 protobuf, Maia-3 checkpoints, ONNX |
 //! | [`play`] | the interface of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; depends on [`backend::Backend`], never on torch |
@@ -92,14 +93,12 @@ pub mod generate;
 pub mod guide;
 #[cfg(any(feature = "serve", feature = "cloud"))]
 mod header_text;
+pub mod inference;
 #[cfg(feature = "torch")]
 pub mod interop;
 pub mod label;
 pub mod manual;
 #[cfg(feature = "torch")]
-pub mod network;
-#[cfg(not(feature = "torch"))]
-#[path = "network/without_torch.rs"]
 pub mod network;
 pub mod openings;
 pub mod output;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use tessera::command_line::parse;
 use tessera::error_report::{has_colours, log_filter, report};
 #[cfg(feature = "torch")]
-use tessera::network::backends;
+use tessera::inference;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     // `tools/release --wheel` sets the variable: the wheel has these networks in `nets`.
     #[cfg(feature = "torch")]
     if option_env!("TESSERA_BUILT_IN") != Some("none") {
-        backends::carry(backends::NETWORKS);
+        inference::carry(inference::NETWORKS);
     }
     match parse::<cli::Cli>(&cli::GROUPS).run() {
         Ok(()) => ExitCode::SUCCESS,

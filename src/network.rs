@@ -16,7 +16,6 @@
 //! | [`World`] | a Chessformer that also predicts the latent board after a move | yes |
 
 mod architecture;
-pub mod backends;
 pub(crate) mod bitboards;
 mod blocks;
 pub mod chessformer;
@@ -36,6 +35,7 @@ pub mod merge;
 mod outputs;
 mod parameters;
 mod planes;
+mod program;
 mod removed;
 mod size;
 mod taps;
@@ -64,6 +64,7 @@ pub use lc0::Lc0;
 pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
 pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
+pub use program::{Compact, Program};
 pub(crate) use removed::only_left;
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};

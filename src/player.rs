@@ -14,10 +14,12 @@ pub use level::HIGHEST_LEVEL;
 pub use settings::Settings;
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
-use crate::backend::{Backend, BackendOptions, BuiltIn, DeviceChoice, NetworkOptions, Precision};
+use crate::backend::{
+    Backend, BackendOptions, BuiltIn, DeviceChoice, NetworkOptions, Precision, Way,
+};
 use crate::chess::Game;
 use crate::error_report::one_line;
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;
@@ -498,6 +500,7 @@ fn on_the_cpu(network: &NetworkOptions) -> NetworkOptions {
     NetworkOptions {
         devices: DeviceChoice::Cpu.into(),
         precision: Precision::Auto,
+        way: Way::Auto,
         ..network.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! Creates training data by self-play, with many concurrent games on one backend.
 //!
 //! Every game has its own thread and search. The [`Service`](crate::backend::Service) built by
-//! [`load_for_many`](crate::network::backends::load_for_many) merges the requests of the searches
+//! [`load_for_many`](crate::inference::load_for_many) merges the requests of the searches
 //! into full batches. Each move is searched in a new tree, so that all visits are affected by this
 //! move's noise. An evaluation cache keeps the evaluations of the previous tree.
 //!

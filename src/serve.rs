@@ -55,7 +55,7 @@ pub use lichess_account::{Lichess, LichessToken};
 pub use origins::{Origin, OriginError};
 pub use request::is_request;
 
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use axum::Router;
 use lichess::LichessClient;
 use state::State;

@@ -162,7 +162,7 @@ fn the_figures_of_the_gallery_match_the_networks() {
     let backends = ["tessera-xs", "tessera-s"].map(|name| {
         let file = fs::read(root().join(format!("nets/{name}.pt"))).unwrap();
         let (code, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
-        let opened = tessera::network::backends::open(&file, code, device, Precision::F32, 1);
+        let opened = tessera::inference::open(&file, code, device, Precision::F32, 1);
         (name, opened.unwrap())
     });
     let gallery = fs::read_to_string(root().join("bench/gallery/README.md")).unwrap();

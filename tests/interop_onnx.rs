@@ -9,16 +9,17 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
-use tessera::backend::{CodePolicy, DeviceChoice, Precision};
+use tessera::backend::{CodePolicy, DeviceChoice, Precision, Way};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input};
+use tessera::inference::open_by;
 use tessera::interop::onnx::{self, OnnxError};
 use tessera::interop::{ExchangeError, lc0, to_onnx, to_onnx_in_lc0};
 use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
 use tessera::network::lc0::HeadChoice;
 use tessera::network::maia3::Maia3Config;
 use tessera::network::{About, Architecture, Chessformer, Lc0, Maia3, Network, Positions, Weights};
-use tessera::torch::{ExportPrecision, TorchBackend};
+use tessera::torch::ExportPrecision;
 
 /// Starting positions of games that exercise every input of a network.
 const STARTS: [&str; 4] = [
@@ -100,7 +101,8 @@ fn unwrapped(file: &[u8]) -> Vec<u8> {
 /// and the probabilities of win, draw and loss, whose difference (win minus loss) is the value that
 /// ranks moves.
 fn for_lc0(file: &[u8]) -> Vec<f32> {
-    let backend = TorchBackend::new(
+    let backend = open_by(
+        Way::File,
         file,
         CodePolicy::Checked,
         DeviceChoice::Cpu,
@@ -143,7 +145,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 /// Returns the engine's outputs, concatenated.
 fn evaluate(file: &[u8]) -> Vec<f32> {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
-    let backend = TorchBackend::new(file, policy, device, Precision::F32, 1).unwrap();
+    let backend = open_by(Way::File, file, policy, device, Precision::F32, 1).unwrap();
     let outputs = backend.forward(&inputs()).unwrap();
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
     outputs.iter().flat_map(floats).collect()
@@ -369,7 +371,7 @@ fn networks_from_lc0s_converter_are_read() {
         network.write(ExportPrecision::F32, &path).unwrap();
         let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
         let file = fs::read(&path).unwrap();
-        let backend = TorchBackend::new(&file, policy, device, Precision::F32, 1).unwrap();
+        let backend = open_by(Way::File, &file, policy, device, Precision::F32, 1).unwrap();
         let outputs = backend.forward(&inputs()).unwrap();
         let mut found = Vec::<f32>::try_from(outputs[0].view([-1])).unwrap();
         let wdl = outputs[1].softmax(-1, None::<Kind>);

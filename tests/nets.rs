@@ -12,7 +12,7 @@ use tessera::agent::{AgentKind, ConfigurableAgent};
 use tessera::backend::{Backend, BackendKind, BackendOptions, CodePolicy};
 use tessera::chess::{Ending, Game};
 use tessera::cycle::CycleConfig;
-use tessera::network::backends;
+use tessera::inference;
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 use tessera::train::{Ablation, TrainConfig};
@@ -163,7 +163,7 @@ fn every_network_is_valid_and_has_its_card() {
             _ => LARGEST,
         };
         assert!(path.metadata().unwrap().len() <= largest, "{path:?}");
-        let metadata = backends::describe(Some(&path), CodePolicy::Checked).unwrap();
+        let metadata = inference::describe(Some(&path), CodePolicy::Checked).unwrap();
         assert_eq!(metadata.name, name);
         let samples = metadata.training["samples"].as_u64().unwrap() as f64;
         let title = format!("{name}\n");
@@ -209,7 +209,7 @@ fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
         threads: 1,
         ..BackendOptions::default()
     };
-    let backend: Arc<dyn Backend> = backends::load(&options).unwrap();
+    let backend: Arc<dyn Backend> = inference::load(&options).unwrap();
     let parameters = Parameters {
         threads: 1,
         hash: 16,

@@ -16,15 +16,15 @@ use std::process::{self, Child, ChildStdout, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 use tch::{Device, Kind, Tensor};
-use tessera::backend::{CodePolicy, DeviceChoice, Precision};
+use tessera::backend::{CodePolicy, DeviceChoice, Precision, Way};
 use tessera::chess::Game;
 use tessera::encode::Input;
+use tessera::inference::{self, open_by};
 use tessera::interop::lc0;
 use tessera::network::Network;
-use tessera::network::backends;
 use tessera::network::lc0::HeadChoice;
 use tessera::torch::tensor_hash;
-use tessera::torch::{ExportPrecision, Module, TorchBackend, open};
+use tessera::torch::{ExportPrecision, Module, open};
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 const CODE: &str = "code/__torch__.py";
@@ -284,23 +284,18 @@ fn foreign_code_runs_when_allowed() {
     let method = "  def other(self: __torch__.Network) -> str:\n    return \"other\"\n";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("foreign.pt");
-    // In contract version 1, the metadata is the result of `meta`.
-    let mut old = with_method(method);
-    old.0.retain(|record| record.0 != METADATA);
-    for records in [with_method(method), old] {
-        let file = records.file();
-        assert!(open(&file, CodePolicy::Checked).is_err());
-        let (_, metadata) = open(&file, CodePolicy::Allowed).unwrap();
-        assert_eq!(metadata.licence, network().about.licence);
-        std::fs::write(&path, file).unwrap();
-        let mut describe = Command::new(TESSERA);
-        describe
-            .arg("describe")
-            .arg(&path)
-            .arg("--allow-code")
-            .assert()
-            .success();
-    }
+    let file = with_method(method).file();
+    assert!(open(&file, CodePolicy::Checked).is_err());
+    let (_, metadata) = open(&file, CodePolicy::Allowed).unwrap();
+    assert_eq!(metadata.licence, network().about.licence);
+    std::fs::write(&path, file).unwrap();
+    let mut describe = Command::new(TESSERA);
+    describe
+        .arg("describe")
+        .arg(&path)
+        .arg("--allow-code")
+        .assert()
+        .success();
     let mut engine = Engine::start();
     engine.say("setoption name AllowNetworkCode value true");
     engine.say(&format!("setoption name Net value {}", path.display()));
@@ -308,14 +303,17 @@ fn foreign_code_runs_when_allowed() {
     assert_ne!(engine.until("bestmove").last().unwrap(), "bestmove (none)");
 }
 
-/// In contract version 1, networks have metadata only in `meta`.
 #[test]
-fn files_of_version_1_open_as_before() {
+fn files_without_metadata_are_foreign() {
     let mut records = GOOD.clone();
     records.0.retain(|record| record.0 != METADATA);
-    let (_, metadata) = open(&records.file(), CodePolicy::Checked).unwrap();
-    let (_, new) = open(&GOOD.file(), CodePolicy::Checked).unwrap();
-    assert_eq!(metadata, new);
+    for policy in [CodePolicy::Checked, CodePolicy::Allowed] {
+        let error = open(&records.file(), policy).unwrap_err().to_string();
+        assert!(
+            error.contains("without the record `extra/metadata.json`"),
+            "{error}"
+        );
+    }
 }
 
 /// Returns the file after adding the hash of its tensors.
@@ -334,7 +332,7 @@ fn a_convolution_with_a_short_bias_is_an_error() {
     let short = GOOD.replaced(DATA, channels, b"K\x01t(K\x01t");
     let file = with_hash(&short);
     let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
-    let error = TorchBackend::new(&file, CodePolicy::Checked, device, precision, 1).unwrap_err();
+    let error = open_by(Way::File, &file, CodePolicy::Checked, device, precision, 1).unwrap_err();
     let error = error.to_string();
     assert!(
         error.contains("libtorch cannot run it") && !error.contains('\n'),
@@ -350,10 +348,10 @@ fn opened_networks_run_none_of_their_code() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let shipped = Records::read(&std::fs::read(shipped).unwrap());
     let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
-    let load = |file: &[u8]| TorchBackend::new(file, CodePolicy::Checked, device, precision, 1);
+    let load = |file: &[u8]| open_by(Way::File, file, CodePolicy::Checked, device, precision, 1);
     let play = |records: &Records| {
         let file = records.file();
-        let backend = backends::open(&file, CodePolicy::Checked, device, precision, 1).unwrap();
+        let backend = inference::open(&file, CodePolicy::Checked, device, precision, 1).unwrap();
         backend.forward(&[Input::encode(&Game::default())]).unwrap()
     };
     let wide = format!("{}]", (1u64 << 62) + 32);
@@ -390,17 +388,14 @@ fn tensors_that_are_not_plain_are_errors() {
         let mut module = Module::create("__torch__.Network").unwrap();
         module.register_buffer("odd", &odd).unwrap();
         module.define("def forward(self, x): return x").unwrap();
-        let metadata = std::str::from_utf8(GOOD.get(METADATA)).unwrap();
-        module
-            .define(&format!("def meta(self): return {metadata:?}"))
-            .unwrap();
         module.save(&path).unwrap();
-        let file = std::fs::read(&path).unwrap();
+        let records = Records::read(&std::fs::read(&path).unwrap());
+        let file = records.with(METADATA, GOOD.get(METADATA)).file();
         let error = open(&file, policy).unwrap_err().to_string();
         assert!(!error.contains('\n'), "{error}");
         let told = match policy {
             CodePolicy::Allowed => "its tensor `odd` is sparse, quantised",
-            _ => "unsupported global `torch._utils._rebuild_",
+            CodePolicy::Checked => "unsupported global `torch._utils._rebuild_",
         };
         assert!(error.contains(told), "{error}");
     }

@@ -55,12 +55,7 @@ impl Workplace {
     /// Returns the file in which the choice is cached.
     fn kept(&self) -> PathBuf {
         let folders = ["cache", "Library/Caches", "."];
-        let files = folders.map(|folder| {
-            self.folder
-                .path()
-                .join(folder)
-                .join("tessera/precision.json")
-        });
+        let files = folders.map(|folder| self.folder.path().join(folder).join("tessera/ways.json"));
         files.into_iter().find(|file| file.exists()).unwrap()
     }
 }
@@ -73,7 +68,18 @@ fn said(mut command: Command) -> String {
 #[test]
 fn measurements_are_cached_and_reported() {
     let place = Workplace::new();
+    let describe = || said(place.tessera(&["describe", place.net.to_str().unwrap()]));
+    let outlook = describe();
+    assert!(outlook.contains("\nruns: the best of "), "{outlook}");
     let measured = place.format(place.tessera(&["doctor"]));
+    assert_eq!(measured["way"], "kernels");
+    assert_eq!(measured["refused"], serde_json::json!([]));
+    let known = format!(
+        "\nruns: {} by kernels (evaluations/s: ",
+        measured["precision"]
+    );
+    let described = describe();
+    assert!(described.contains(&known.replace('"', "")), "{described}");
     let speeds = measured["speeds"].as_array().unwrap();
     assert!(speeds.len() > 1, "{measured}");
     for speed in speeds {
@@ -97,11 +103,11 @@ fn measurements_are_cached_and_reported() {
     let net = place.net.display();
     engine.write_stdin(format!("setoption name Net value {net}\nisready\nquit\n"));
     let lines = said(engine);
-    let expected = format!(" s, runs in {other} (evaluations/s: ");
+    let expected = format!(" s, runs in {other} by kernels (evaluations/s: ");
     assert!(lines.contains(&expected), "{lines}");
 
     // Measurements from another CPU are ignored.
-    answers[0]["processor"] = "AMD K6".into();
+    answers[0]["machine"] = "AMD K6".into();
     fs::write(&file, answers.to_string()).unwrap();
     place.format(place.tessera(&["doctor"]));
     let answers: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
@@ -164,16 +170,16 @@ fn a_network_takes_few_launches() {
     let trace = place.folder.path().join("trace.json");
     let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let [net, file] = [&net, &trace].map(|path| path.to_str().unwrap());
-    let bench = ["backendbench", "--net", net, "--device", "cpu", "--code"];
+    let bench = ["backendbench", "--net", net, "--device", "cpu", "--way"];
     let short = ["--batch", "2", "--threads", "1", "--time", "0s"];
-    let counted = |code, precision| {
-        let more = [code, "--precision", precision, "--trace", file];
+    let counted = |way, precision| {
+        let more = [way, "--precision", precision, "--trace", file];
         said(place.tessera(&[&bench[..], &more, &short].concat()));
         launches(&python, &trace)
     };
     // On the CPU, the outputs' conversion from fp16 counts as another launch.
-    assert_eq!(counted("own", "fp16"), 10 * (LAUNCHES + 1));
-    assert_eq!(counted("own", "f32"), 10 * LAUNCHES_OF_OPERATORS);
+    assert_eq!(counted("encoder", "fp16"), 10 * (LAUNCHES + 1));
+    assert_eq!(counted("operators", "f32"), 10 * LAUNCHES_OF_OPERATORS);
     assert!(counted("file", "f32") > 20 * LAUNCHES_OF_OPERATORS);
 }
 
@@ -225,7 +231,7 @@ fn backendbench_compares_number_formats() {
             .iter()
             .all(|row| row["precision"] == "bf16")
     );
-    assert!(run("bf16", &[]).starts_with("plain in bf16, 1 thread\n"));
+    assert!(run("bf16", &[]).starts_with("plain in bf16 by kernels, 1 thread\n"));
     // Without a network, there is nothing to measure.
     let mut uniform =
         place.tessera(&["backendbench", "--backend", "uniform", "--precision", "all"]);

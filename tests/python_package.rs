@@ -14,12 +14,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tessera::backend::{
     BackendKind, BackendOptions, CodePolicy, Decoding, DeviceChoice, NetworkOptions, Precision,
-    evaluate_with_futures,
+    Way, evaluate_with_futures,
 };
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{BOARDS, Input, policy_index};
-use tessera::network::backends;
-use tessera::torch::TorchBackend;
+use tessera::inference::{self, open_by};
 
 /// Number of words in a row before the ratings.
 const WORDS: usize = BOARDS + 7;
@@ -134,7 +133,7 @@ fn rows_and_policies_equal_the_engines() {
 /// game, or three.
 fn raw_outputs(file: &[u8], games: &[Game]) -> BTreeMap<String, Value> {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
-    let script = TorchBackend::new(file, policy, device, Precision::F32, 1).unwrap();
+    let script = open_by(Way::File, file, policy, device, Precision::F32, 1).unwrap();
     let inputs: Vec<Input> = games.iter().map(Input::encode).collect();
     let outputs = script.forward(&inputs).unwrap();
     let named = script.metadata().outputs().zip(outputs.iter());
@@ -172,7 +171,7 @@ fn values_equal_the_engines() {
             continue;
         }
         let file = fs::read(&path).unwrap();
-        let metadata = backends::describe(Some(&path), CodePolicy::Checked).unwrap();
+        let metadata = inference::describe(Some(&path), CodePolicy::Checked).unwrap();
         let options = BackendOptions {
             kind: BackendKind::Torch,
             network: NetworkOptions {
@@ -187,7 +186,7 @@ fn values_equal_the_engines() {
             threads: 1,
             ..BackendOptions::default()
         };
-        let backend = backends::load(&options).unwrap();
+        let backend = inference::load(&options).unwrap();
         let search_value = metadata.search_value();
         let batch = json!({
             "outputs": raw_outputs(&file, &games),

@@ -8,12 +8,13 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
-use tessera::backend::{CodePolicy, DeviceChoice, Precision};
+use tessera::backend::{CodePolicy, DeviceChoice, Precision, Way};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{Input, SCALARS};
+use tessera::inference::open_by;
 use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
-use tessera::torch::{ExportPrecision, TorchBackend};
+use tessera::torch::ExportPrecision;
 use zip::ZipArchive;
 
 /// Tolerance for values computed in f32, to allow for differences between machines.
@@ -137,7 +138,8 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
 /// Returns the names and values of the engine's outputs.
 fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     let file = fs::read(network).unwrap();
-    let backend = TorchBackend::new(
+    let backend = open_by(
+        Way::File,
         &file,
         CodePolicy::Checked,
         DeviceChoice::Cpu,

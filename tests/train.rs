@@ -41,7 +41,7 @@ fn a_run_is_measured_and_exported() {
         assert!((now - then).abs() < 1e-5, "{name}: {now}, then {then}");
     }
     succeed(train(folder).args(["export", "run", "-o", "tiny.pt", "--name", "tiny-net"]));
-    let metadata = tessera::network::backends::describe(
+    let metadata = tessera::inference::describe(
         Some(&folder.join("tiny.pt")),
         tessera::backend::CodePolicy::Checked,
     )
@@ -51,7 +51,7 @@ fn a_run_is_measured_and_exported() {
 
     // Exporting a network file rewrites it unchanged, and creates the folder.
     succeed(train(folder).args(["export", "tiny.pt", "-o", "nets/again.pt"]));
-    let again = tessera::network::backends::describe(
+    let again = tessera::inference::describe(
         Some(&folder.join("nets/again.pt")),
         tessera::backend::CodePolicy::Checked,
     )
@@ -300,7 +300,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
         );
         // A network's sample count includes all of its runs.
         succeed(train(folder).args(["export", output, "-o", "later.pt"]));
-        let metadata = tessera::network::backends::describe(
+        let metadata = tessera::inference::describe(
             Some(&folder.join("later.pt")),
             tessera::backend::CodePolicy::Checked,
         )

@@ -37,11 +37,14 @@ pub struct Differences {
     pub d: f32,
     /// Difference in the moves left, in plies.
     pub moves_left: f32,
+    /// Sums over the positions: the largest difference in the probability of a move, and the
+    /// difference in the expected result.
+    sums: [f32; 2],
 }
 
 impl Differences {
     /// Returns the differences between two evaluations of the same batch.
-    fn between(one: &Evaluations, other: &Evaluations) -> Differences {
+    pub(crate) fn between(one: &Evaluations, other: &Evaluations) -> Differences {
         let mut worst = Differences {
             positions: one.len() as u64,
             ..Differences::default()
@@ -54,9 +57,12 @@ impl Differences {
         for index in 0..one.len() {
             let [here, there] = [one, other].map(|all| probabilities(all.logits(index)));
             let policy = here.iter().zip(&there).map(|(a, b)| (a - b).abs());
-            worst.policy = policy.fold(worst.policy, f32::max);
+            let policy = policy.fold(0.0, f32::max);
+            worst.policy = worst.policy.max(policy);
             let (here, there) = (one.value(index), other.value(index));
-            worst.q = worst.q.max((here.q - there.q).abs());
+            let q = (here.q - there.q).abs();
+            worst.q = worst.q.max(q);
+            worst.sums = [worst.sums[0] + policy, worst.sums[1] + q];
             worst.d = worst.d.max((here.d - there.d).abs());
             worst.moves_left = worst
                 .moves_left
@@ -65,14 +71,21 @@ impl Differences {
         worst
     }
 
-    /// Keeps the larger value of each difference.
-    fn join(&mut self, other: Differences) {
+    /// Returns the means over the positions of the largest difference in the probability of a move,
+    /// and of the difference in the expected result.
+    pub(crate) fn means(&self) -> [f32; 2] {
+        self.sums.map(|sum| sum / self.positions.max(1) as f32)
+    }
+
+    /// Adds positions, and keeps the larger value of each difference.
+    pub(crate) fn join(&mut self, other: Differences) {
         *self = Differences {
             positions: self.positions + other.positions,
             policy: self.policy.max(other.policy),
             q: self.q.max(other.q),
             d: self.d.max(other.d),
             moves_left: self.moves_left.max(other.moves_left),
+            sums: [0, 1].map(|index| self.sums[index] + other.sums[index]),
         };
     }
 
@@ -94,6 +107,7 @@ impl fmt::Display for Differences {
             q,
             d,
             moves_left,
+            sums: _,
         } = self;
         write!(
             formatter,

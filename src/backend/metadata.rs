@@ -3,10 +3,9 @@
 //!
 //! A network is one TorchScript file. A separate record in its archive contains the [`Metadata`] as
 //! JSON, which can be read before any code in the file runs. The `meta()` method returns the same
-//! text. Version 1 files have only `meta()`.
+//! text.
 
 mod tensors;
-mod version1;
 
 pub use tensors::{DataType, Dimension, TensorSpec};
 
@@ -14,9 +13,8 @@ use crate::encode::{HISTORY, InputFormat, SCALARS};
 use crate::tactics::correction::{Correction, CorrectionError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use version1::Version1;
 
-/// Contract version that this program writes. It also reads version 1.
+/// Contract version that this program reads and writes.
 pub const CONTRACT: u32 = 2;
 /// Outputs that can rank moves. See [`Metadata::search_value`].
 pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
@@ -164,27 +162,24 @@ pub enum ContractError {
 }
 
 impl Metadata {
-    /// Reads and checks the metadata of a network file of either version.
+    /// Reads and checks the metadata of a network file.
     ///
     /// # Errors
     /// [`ContractError`], which names the unsupported field.
     pub fn parse(json: &str) -> Result<Metadata, ContractError> {
         let value: serde_json::Value = serde_json::from_str(json)?;
         // Check the version first, because another version may lack fields.
-        let metadata = match value.get("contract") {
-            Some(version) if *version == 1 => serde_json::from_value::<Version1>(value)?.into(),
-            Some(version) if *version != CONTRACT => {
-                let known = format!("1 and {CONTRACT}");
-                return Err(unknown("contract", version, known));
-            }
-            _ => {
-                let kind = &value["encoder"]["kind"];
-                if kind.as_str().is_some_and(|kind| !ENCODERS.contains(&kind)) {
-                    return Err(unknown("encoder.kind", kind, ENCODERS.join(", ")));
-                }
-                serde_json::from_value::<Metadata>(value)?
-            }
-        };
+        if let Some(version) = value
+            .get("contract")
+            .filter(|&version| *version != CONTRACT)
+        {
+            return Err(unknown("contract", version, CONTRACT));
+        }
+        let kind = &value["encoder"]["kind"];
+        if kind.as_str().is_some_and(|kind| !ENCODERS.contains(&kind)) {
+            return Err(unknown("encoder.kind", kind, ENCODERS.join(", ")));
+        }
+        let metadata: Metadata = serde_json::from_value(value)?;
         metadata.check()?;
         Ok(metadata)
     }
@@ -369,35 +364,11 @@ pub(crate) mod tests {
         assert_eq!(Metadata::parse(&json).unwrap(), metadata);
     }
 
-    /// Returns the metadata of the same network in version 1.
-    fn version_1() -> serde_json::Value {
-        serde_json::json!({
-            "contract": 1,
-            "name": "tiny",
-            "architecture": { "layers": 0 },
-            "input_format": 1,
-            "history": 8,
-            "scalars": SCALARS,
-            "outputs": ["policy", "wdl", "q"],
-            "search_value": "q",
-            "parameters": 0,
-            "macs": 0,
-            "training": null,
-            "licence": "CC0-1.0",
-            "hash": "",
-        })
-    }
-
-    #[test]
-    fn version_1_opens_as_version_2() {
-        let opened = Metadata::parse(&version_1().to_string()).unwrap();
-        assert_eq!(opened, metadata(&["policy", "wdl", "q"], "q"));
-    }
-
     #[test]
     fn errors_name_the_field() {
         let good = serde_json::to_value(metadata(&["policy", "wdl"], "wdl")).unwrap();
         let changes = [
+            ("/contract", serde_json::json!(1)),
             ("/contract", serde_json::json!(3)),
             ("/contract", serde_json::json!("one")),
             ("/encoder/kind", serde_json::json!("tokens")),
@@ -441,19 +412,6 @@ pub(crate) mod tests {
             *changed.pointer_mut(place).unwrap() = value;
             let error = Metadata::parse(&changed.to_string()).unwrap_err();
             assert!(error.to_string().contains(tensor), "{place}: {error}");
-        }
-        let changes = [
-            ("input_format", serde_json::json!(6)),
-            ("history", serde_json::json!(1)),
-            ("scalars", serde_json::json!(["rule50", "phase"])),
-            ("search_value", serde_json::json!("policy")),
-        ];
-        for (field, value) in changes {
-            let mut changed = version_1();
-            changed[field] = value.clone();
-            let error = Metadata::parse(&changed.to_string()).unwrap_err();
-            let named = field.trim_start_matches("input_");
-            assert!(error.to_string().contains(named), "{value}: {error}");
         }
         let mut missing = good.clone();
         missing.as_object_mut().unwrap().remove("licence");

@@ -1,6 +1,6 @@
 //! Options of backends.
 
-use super::{Decoding, Devices, Precision};
+use super::{Decoding, Devices, Precision, Way};
 use std::path::PathBuf;
 
 /// An implementation of the evaluation interface.
@@ -25,12 +25,6 @@ pub enum CodePolicy {
     Checked,
     /// All code in the file runs, with this program's permissions.
     Allowed,
-    /// For measurements: no code in the file runs. On every device, known families run the engine's
-    /// own code, with few launches and copies; no GPU has run this code yet.
-    Ignored,
-    /// For measurements: the file's code runs on every device, if it passes the check, with few
-    /// copies.
-    Preferred,
 }
 
 impl CodePolicy {
@@ -83,6 +77,8 @@ pub struct NetworkOptions {
     pub devices: Devices,
     /// The number format.
     pub precision: Precision,
+    /// The way to run the network.
+    pub way: Way,
     /// Settings for predicting futures.
     pub decoding: Decoding,
 }

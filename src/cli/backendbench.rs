@@ -8,12 +8,10 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use tessera::backend::{
-    Backend, BackendOptions, Batch, CodePolicy, NetworkOptions, Precision, Properties,
-};
+use tessera::backend::{Backend, BackendOptions, Batch, NetworkOptions, Precision, Properties};
 use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_file};
 use tessera::eval::throughput::{Throughput, measure, positions};
-use tessera::network::backends;
+use tessera::inference;
 use tessera::plural::counted;
 
 /// Number of different positions that are evaluated in turn, and the largest batch.
@@ -47,9 +45,6 @@ pub struct Arguments {
     /// kernel launches and kernels to this file, in Chrome's trace format
     #[arg(long, value_name = "OUT.json")]
     trace: Option<PathBuf>,
-    /// Run the network with its file's code or with the program's own, on every device
-    #[arg(long, hide = true, value_name = "WHOSE")]
-    code: Option<Code>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -58,13 +53,6 @@ pub struct Arguments {
 /// Number of evaluations in a trace.
 #[cfg(feature = "torch")]
 const TRACED: usize = 10;
-
-/// The code that runs the network.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Code {
-    File,
-    Own,
-}
 
 /// The dtypes to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,8 +148,8 @@ impl Arguments {
         Ok(())
     }
 
-    fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, backends::LoadError> {
-        backends::load(&BackendOptions {
+    fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, inference::LoadError> {
+        inference::load(&BackendOptions {
             kind: self.backend.backend,
             network: self.network(precision),
             threads: usize::from(self.threads),
@@ -172,19 +160,13 @@ impl Arguments {
     }
 
     fn network(&self, precision: Precision) -> NetworkOptions {
-        let options = self.place.network(self.net.clone(), precision);
-        let code = match self.code {
-            Some(Code::File) => CodePolicy::Preferred,
-            Some(Code::Own) => CodePolicy::Ignored,
-            None => options.code,
-        };
-        NetworkOptions { code, ..options }
+        self.place.network(self.net.clone(), precision)
     }
 
     /// Loads the network in each dtype that it supports.
     fn load_each(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::new();
-        for wanted in backends::formats(self.place.device.first()) {
+        for wanted in inference::formats(self.place.device.first()) {
             match self.load(wanted) {
                 // A network without int8 layers runs in a different dtype than requested.
                 Ok(backend) if precision(&*backend) != Some(wanted) => {}

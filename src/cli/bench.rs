@@ -9,7 +9,7 @@ use tessera::agent::AgentKind;
 use tessera::backend::BackendKind;
 use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
-use tessera::network::backends;
+use tessera::inference;
 use tessera::play::Limits;
 use tessera::progress;
 use tessera::search::Search;
@@ -50,7 +50,10 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
-        let mut search = Search::new(backends::load(&settings.backend)?, &settings.options.search);
+        let mut search = Search::new(
+            inference::load(&settings.backend)?,
+            &settings.options.search,
+        );
         let limits = Limits {
             nodes: self.nodes,
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),

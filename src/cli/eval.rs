@@ -11,7 +11,7 @@ use tessera::backend::{
 };
 use tessera::chess::{Game, Ratings, fen};
 use tessera::command_line::{BackendArguments, NetworkArguments};
-use tessera::network::backends;
+use tessera::inference;
 
 /// The rating used for a player whose rating is unknown.
 const USUAL_ELO: u16 = 1500;
@@ -92,7 +92,7 @@ impl Arguments {
         if !self.elo.is_empty() {
             options.network.built_in = BuiltIn::Human;
         }
-        let backend = backends::load(&options)?;
+        let backend = inference::load(&options)?;
         match self.elo.is_empty() {
             true => self.show(&*backend, &mut game),
             false => self.compare(&*backend, &mut game),

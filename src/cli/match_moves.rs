@@ -18,7 +18,7 @@ use tessera::eval::move_match::{
     Prediction, Respondent, Sampler, Score, Selection, Uncorrected, ask, by_band, compare, list,
     read, samples, score,
 };
-use tessera::network::backends;
+use tessera::inference;
 use tessera::search::Parameters;
 use tessera::{output, overwrite, progress};
 
@@ -284,7 +284,7 @@ impl Arguments {
     }
 
     fn backend(&self, net: Option<PathBuf>) -> anyhow::Result<Arc<dyn Backend>> {
-        Ok(backends::load(&BackendOptions {
+        Ok(inference::load(&BackendOptions {
             kind: self.backend.backend,
             network: self.on.network(net),
             threads: self.threads.into(),

@@ -8,7 +8,7 @@ use tessera::agent::AgentKind;
 use tessera::command_line::BackendArguments;
 use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
-use tessera::network::backends;
+use tessera::inference;
 use tessera::play::Limits;
 
 /// Memory for the search tree of one player in MiB, enough for more than a hundred thousand nodes.
@@ -72,7 +72,7 @@ impl PlayerArguments {
             let game = task.game_mut();
             game.set_ratings(settings.ratings(game.position().turn()));
         }
-        let backend = backends::load(&settings.backend)?;
+        let backend = inference::load(&settings.backend)?;
         let properties = backend.properties();
         let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,

@@ -14,7 +14,7 @@ use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOpt
 use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
-use tessera::network::backends::{self, LoadError};
+use tessera::inference::{self, LoadError};
 use tessera::play::Control;
 use tessera::plural::counted;
 use tessera::review::{
@@ -317,7 +317,7 @@ impl Arguments {
                     cache: CACHE,
                     ..self.network.options(self.backend, threads)
                 };
-                let backend = backends::load_for_many(&options)?;
+                let backend = inference::load_for_many(&options)?;
                 let network = identified(backend, &options)?;
                 loaded.get_or_init(|| network).clone()
             }
@@ -345,7 +345,7 @@ impl Arguments {
             },
             ..BackendOptions::default()
         };
-        match backends::load(&options) {
+        match inference::load(&options) {
             Ok(people) => Ok(Some(identified(people, &options)?)),
             Err(LoadError::NoHumanBuiltIn) => {
                 tell(

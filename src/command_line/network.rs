@@ -1,7 +1,7 @@
 //! Options that select a network, its device and its dtype.
 
 use crate::backend::{
-    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision, shipped,
+    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision, Way, shipped,
 };
 use clap::Args;
 use std::path::PathBuf;
@@ -36,6 +36,15 @@ pub struct PlaceArguments {
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Devices,
+    /// Way to run the network; `tessera doctor` shows what auto selects on this machine
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WAY",
+        hide_short_help = true
+    )]
+    pub way: Way,
 }
 
 impl PlaceArguments {
@@ -48,6 +57,7 @@ impl PlaceArguments {
             code: self.code.policy(),
             devices: self.device.clone(),
             precision,
+            way: self.way,
             ..NetworkOptions::default()
         }
     }

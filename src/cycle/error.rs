@@ -3,7 +3,7 @@
 use crate::backend::BackendError;
 use crate::data::replay::ReplayError;
 use crate::data::shard::ShardError;
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use crate::openings::OpeningsError;
 use crate::selfplay::{SearchOptionError, SelfPlayError};
 use crate::store::{Name, StoreError};

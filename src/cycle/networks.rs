@@ -3,7 +3,7 @@
 use super::config::SearchConfig;
 use super::error::CycleError;
 use crate::backend::{Backend, BackendOptions, Cache, NetworkOptions};
-use crate::network::backends;
+use crate::inference;
 use crate::selfplay::EvaluationCounter;
 use crate::store::{Generation, Store};
 use sha2::{Digest, Sha256};
@@ -69,7 +69,7 @@ impl<'a> Networks<'a> {
             ..BackendOptions::default()
         };
         let evaluations = Arc::clone(&self.evaluations);
-        let counted = EvaluationCounter::new(backends::load_for_many(&options)?, evaluations);
+        let counted = EvaluationCounter::new(inference::load_for_many(&options)?, evaluations);
         Ok(Cache::over(Arc::new(counted), search.cache))
     }
 

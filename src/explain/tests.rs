@@ -1,5 +1,6 @@
 use super::*;
-use crate::backend::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision};
+use crate::backend::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision, Way};
+use crate::inference::{TorchBackend, open_by};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::lc0::{
     HeadChoice, Lc0Config, PolicyConfig, PolicyHead, PolicyHeadConfig, Tower, ValueHead,
@@ -8,7 +9,7 @@ use crate::network::lc0::{
 use crate::network::maia3::Maia3Config;
 use crate::network::{self, About, Activation, Chessformer, Lc0, Maia3, Weights};
 use crate::softmax::softmax;
-use crate::torch::{ExportPrecision, TorchBackend};
+use crate::torch::ExportPrecision;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::{Rng, SeedableRng};
@@ -146,7 +147,8 @@ fn explanations_are_what_the_engine_computes() {
         let path = folder.path().join("net.pt");
         network.write(ExportPrecision::F32, &path).unwrap();
         let file = std::fs::read(&path).unwrap();
-        let backend = TorchBackend::new(
+        let backend = open_by(
+            Way::File,
             &file,
             CodePolicy::Checked,
             DeviceChoice::Cpu,

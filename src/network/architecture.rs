@@ -6,6 +6,7 @@ use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights, initialise};
 use super::size::Size;
 use super::taps::Tap;
+use crate::backend::{Decoding, PredictedFuture};
 use std::any::Any;
 use std::fmt::Debug;
 use tch::Tensor;
@@ -104,6 +105,19 @@ pub trait Evaluator: Architecture {
 
     /// Evaluates positions. Returns at least the wanted outputs that the network has.
     fn forward(&self, weights: &Weights, pass: &Pass) -> Outputs;
+
+    /// Evaluates positions, given as rows, as in play. A network that predicts futures evaluates them
+    /// in the decoding's steps and also returns these futures.
+    fn play(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        _decoding: Decoding,
+    ) -> (Outputs, Vec<PredictedFuture>) {
+        let wanted = self.interface().outputs.into_iter().collect();
+        let pass = Pass::new(Positions::Rows(rows), wanted);
+        (self.forward(weights, &pass), Vec::new())
+    }
 
     /// Computes the outputs from the positions' tokens, [B, 64, width], after the last or an
     /// earlier layer.

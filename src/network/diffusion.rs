@@ -31,6 +31,7 @@ use super::evaluator;
 use super::exported::ExportedProgram;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::Weights;
+use crate::backend::{Decoding, PredictedFuture};
 use crate::encode::SQUARE_CLASSES;
 use futures::Constants;
 use grid::Grid;
@@ -160,6 +161,16 @@ impl Evaluator for Diffusion {
                     .of_planes(weights, &self.constants, planes, horizon, pass.wanted)
             }
         }
+    }
+
+    fn play(
+        &self,
+        weights: &Weights,
+        rows: &Tensor,
+        decoding: Decoding,
+    ) -> (Outputs, Vec<PredictedFuture>) {
+        let wanted = self.interface().outputs.into_iter().collect();
+        self.decode(weights, rows, decoding, wanted, |_, _| {})
     }
 
     fn read(&self, weights: &Weights, tokens: &Tensor, pass: &Pass) -> Outputs {

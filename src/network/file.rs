@@ -1,6 +1,7 @@
 //! Networks with weights, and the files in which they are stored.
 
 use super::architecture::{Architecture, Evaluator, NotAnEvaluator, Positions};
+use super::chessformer::Chessformer;
 use super::config::ArchitectureConfig;
 use super::evaluator::evaluate;
 use super::exported::ExportedProgram;
@@ -12,7 +13,7 @@ use crate::backend::metadata::{CONTRACT, EncoderSpec};
 use crate::backend::{CodePolicy, Metadata};
 use crate::tactics::correction::Correction;
 use crate::torch::{
-    self, ExportPrecision, NetworkError, Script, ScriptError, TorchError, TracedMethod,
+    self, ExportPrecision, NetworkError, NetworkFile, Script, ScriptError, TorchError, TracedMethod,
 };
 use serde_json::Value;
 use std::any::Any;
@@ -108,8 +109,8 @@ impl From<OpenError> for NetworkError {
 /// Upper bound on the sizes in files, so that products of sizes do not overflow.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Loads a network that evaluates positions from a network file. The code in the file does not run,
-/// with one exception: files of contract version 1 may run code, subject to the policy.
+/// Loads a network that evaluates positions from a network file. The code in the file runs only if
+/// the policy allows all code and the tensors can be read by libtorch alone.
 ///
 /// # Errors
 /// [`OpenError`] if the file is not a network file, or its family is unknown or does not evaluate
@@ -131,13 +132,10 @@ pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architect
 /// Returns the architecture that a network file states.
 ///
 /// # Errors
-/// The same as for [`open`]. If the metadata are stored in their own record, only that record is
-/// read.
+/// The same as for [`open`]. Only the metadata are read.
 pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
-    match torch::metadata(file)? {
-        Some(metadata) => described(&metadata.architecture),
-        None => Ok(open_any(file, CodePolicy::Checked)?.architecture.config()),
-    }
+    let file = NetworkFile::open(file, CodePolicy::Checked)?;
+    described(&file.metadata.architecture)
 }
 
 /// Builds a network of any family from the metadata and tensors of its file.
@@ -268,6 +266,17 @@ impl Playable {
             _ => Playable::Positions(network.evaluating(metadata)?),
         })
     }
+
+    /// Returns the Chessformer that evaluates positions and its weights, or `None` if the network
+    /// has none.
+    #[must_use]
+    pub fn chessformer(&self) -> Option<(&Chessformer, &Weights)> {
+        match self {
+            Playable::Positions(network) => Some((network.downcast()?, &network.weights)),
+            Playable::World(network) => Some((network.architecture.encoder(), &network.weights)),
+            Playable::Moves(_) => None,
+        }
+    }
 }
 
 impl Network<dyn Architecture> {
@@ -277,8 +286,6 @@ impl Network<dyn Architecture> {
         let network = self.into_evaluator()?;
         let outputs = network.architecture.interface().outputs;
         let named: Vec<&str> = metadata.outputs().collect();
-        // Files of earlier versions may also list `policy_optimistic`, which no player reads.
-        let named = named.strip_suffix(&["policy_optimistic"]).unwrap_or(&named);
         if !outputs
             .iter()
             .map(|output| output.name())
@@ -408,7 +415,6 @@ mod tests {
     use super::*;
     use crate::chess::{Game, Ratings};
     use crate::encode::{Input, WIDTH};
-    use crate::network::Chessformer;
     use crate::network::chessformer::{ModelConfig, PositionConfig};
     use crate::torch::tensor_hash;
     use tch::{CModule, IValue};

@@ -1,14 +1,13 @@
 //! Networks frozen for play. Their weights no longer change, so values that depend only on weights
 //! are computed once, and blocks pack their weights for kernels.
 
-use super::architecture::{Architecture, Evaluator, Positions};
-use super::diffusion::Diffusion;
-use super::evaluator::{evaluate, in_order};
-use super::file::{Network, OpenError};
+use super::architecture::{Architecture, Evaluator};
+use super::evaluator::in_order;
+use super::file::{Network, OpenError, Playable};
 use super::parameters::Weights;
+use super::program::Program;
 use crate::backend::{Decoding, PredictedFuture};
-use crate::torch::{self, ComputeType, Inference, Program, TorchError};
-use std::any::Any;
+use crate::torch::{self, ComputeType, InferenceMode, TorchError};
 use tch::{Device, Tensor};
 
 /// A network frozen for play in a dtype. It computes the same outputs as [`Network::forward`] up to
@@ -52,13 +51,21 @@ impl<A: Architecture + ?Sized> Network<A> {
     }
 }
 
-impl Network {
-    /// Freezes the network on the CPU, consuming it.
-    pub(crate) fn into_frozen(self, dtype: ComputeType, decoding: Decoding) -> FrozenNetwork {
-        FrozenNetwork {
-            weights: self.weights.frozen(dtype, Device::Cpu),
-            architecture: self.architecture,
-            decoding,
+impl Playable {
+    /// Freezes the network for play, as [`Network::freeze_on`] does.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the network does not evaluate positions.
+    pub fn freeze(
+        &self,
+        device: Device,
+        dtype: ComputeType,
+        decoding: Decoding,
+    ) -> Result<FrozenNetwork, OpenError> {
+        match self {
+            Playable::Positions(network) => network.freeze_on(device, dtype, decoding),
+            Playable::World(network) => network.freeze_on(device, dtype, decoding),
+            Playable::Moves(network) => network.freeze_on(device, dtype, decoding),
         }
     }
 }
@@ -69,24 +76,15 @@ impl FrozenNetwork {
         rows: &Tensor,
         steps: Option<usize>,
     ) -> Result<(Vec<Tensor>, Vec<PredictedFuture>), TorchError> {
-        let _inference = Inference::begin();
+        let _inference = InferenceMode::begin();
         let network = &*self.architecture;
         let decoding = Decoding {
             steps: steps.unwrap_or(self.decoding.steps),
             ..self.decoding
         };
-        let any: &dyn Any = network;
-        torch::caught(|| match any.downcast_ref::<Diffusion>() {
-            Some(denoiser) => {
-                let wanted = network.interface().outputs.into_iter().collect();
-                let (outputs, predicted) =
-                    denoiser.decode(&self.weights, rows, decoding, wanted, |_, _| {});
-                (in_order(network, outputs), predicted)
-            }
-            None => {
-                let positions = Positions::Rows(rows);
-                (evaluate(network, &self.weights, positions), Vec::new())
-            }
+        torch::caught(|| {
+            let (outputs, predicted) = network.play(&self.weights, rows, decoding);
+            (in_order(network, outputs), predicted)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::{Backend, BackendOptions};
-use crate::network::backends::{LoadError, Loader};
+use crate::inference::{LoadError, Loader};
 use std::sync::Arc;
 
 /// Creates a player's backends and agents.

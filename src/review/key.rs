@@ -2,7 +2,7 @@
 
 use crate::backend::{BackendKind, BackendOptions, Precision, Properties};
 use crate::chess::{Game, fen};
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use crate::version;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -82,7 +82,7 @@ impl NetworkIdentity {
 
 #[cfg(feature = "torch")]
 fn digest_of_file(options: &BackendOptions) -> Result<String, LoadError> {
-    let file = crate::network::backends::network_file(&options.network)?;
+    let file = crate::inference::network_file(&options.network)?;
     Ok(format!("{:x}", Sha256::digest(&file)))
 }
 

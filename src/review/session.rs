@@ -10,7 +10,7 @@ use super::reporter::{Setting, report};
 use super::source::Source;
 use crate::backend::{Backend, BackendError};
 use crate::error_report::one_line;
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use crate::play::{AgentError, Control};
 use parking_lot::Mutex;
 use shakmaty::{Color, Position};

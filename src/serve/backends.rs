@@ -1,7 +1,7 @@
 //! Backends that all players share, one per network.
 
 use crate::backend::{Backend, BackendOptions};
-use crate::network::backends::{LoadError, load_for_many};
+use crate::inference::{LoadError, load_for_many};
 use crate::player::Factory;
 use parking_lot::Mutex;
 use std::sync::Arc;

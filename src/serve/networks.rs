@@ -9,7 +9,7 @@ use crate::backend::{
 };
 use crate::error_report::one_line;
 use crate::generate::Generator;
-use crate::network::backends::{LoadError, network_file};
+use crate::inference::{LoadError, network_file};
 use crate::network::{self, OpenError};
 use crate::review::{LoadedNetwork, NetworkIdentity};
 use crate::{play, player};

@@ -10,7 +10,7 @@ use super::players::{Answer, Event, Places, Players};
 use super::problem::Problem;
 use super::request::Question;
 use super::reviews::Reviews;
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use crate::play::Control;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

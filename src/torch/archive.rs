@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{self, Cursor, ErrorKind, Read};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
@@ -40,7 +41,9 @@ pub(crate) enum ArchiveError {
     OutOfMemory(io::Error),
 }
 
-/// An archive whose entries are all in one folder.
+/// An archive whose entries are all in one folder. Clones share the directory, and each can read all
+/// entries.
+#[derive(Clone)]
 pub(crate) struct Archive<'a> {
     file: &'a [u8],
     zip: ZipArchive<Cursor<&'a [u8]>>,
@@ -97,6 +100,11 @@ impl<'a> Archive<'a> {
     /// Returns the number of entries in the directory.
     pub fn len(&self) -> usize {
         self.zip.len()
+    }
+
+    /// Returns the size of the file in bytes.
+    pub fn size(&self) -> usize {
+        self.file.len()
     }
 
     fn path(&self, name: &str) -> String {
@@ -157,6 +165,17 @@ impl<'a> Archive<'a> {
             true => Err(ArchiveError::Large(name.to_owned())),
             false => Ok(bytes),
         }
+    }
+}
+
+impl fmt::Debug for Archive<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            formatter,
+            "Archive({}, {} entries)",
+            self.folder,
+            self.len()
+        )
     }
 }
 

@@ -143,12 +143,11 @@ impl From<Refusal> for CheckError {
     }
 }
 
-/// Checks a network file and returns a rewritten archive for libtorch.
+/// Checks the archive of a network file and returns a rewritten archive for libtorch.
 ///
 /// # Errors
 /// [`CheckError`] if the file is damaged or our exporters do not write such files.
-pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
-    let mut archive = Archive::open(file)?;
+pub(super) fn check(mut archive: Archive) -> Result<Vec<u8>, CheckError> {
     let names = archive.names();
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
         return Err(Refusal::Record(excerpt(name)).into());
@@ -186,7 +185,7 @@ pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
         }
         records.push((name, storage.into()));
     }
-    Ok(packed(&records, file.len())?)
+    Ok(packed(&records, archive.size())?)
 }
 
 /// Returns the metadata record of a file, without checking the rest of the file.

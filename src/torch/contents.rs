@@ -2,47 +2,49 @@
 //! in the file runs.
 
 use super::archive::Archive;
+use super::check::{self, CheckError};
 use super::pickle::{Object, Pickle};
-use super::{Module, NetworkError, check, open, parse, tensor_hash};
+use super::{Module, NetworkError, process, tensor_hash};
 use crate::backend::{CodePolicy, Metadata};
 use tch::Tensor;
 
+/// The first bytes of a zip archive.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
 /// Maximum nesting depth of objects.
 const MOST_NESTED: usize = 32;
 
 /// An open network file.
+#[derive(Debug)]
 pub(crate) struct NetworkFile<'f> {
     bytes: &'f [u8],
     policy: CodePolicy,
+    archive: Archive<'f>,
     /// The file's metadata. Tensors are checked against the hash in the metadata when they are
     /// read.
     pub metadata: Metadata,
-    /// The archive, until the tensors have been read from it.
-    archive: Option<Archive<'f>>,
-    /// The module, once libtorch has opened the file.
-    module: Option<Module>,
 }
 
 impl<'f> NetworkFile<'f> {
-    /// Opens a file. Files that only libtorch can read, such as those of contract version 1, are
-    /// opened with [`open`].
+    /// Opens a file and reads its metadata. The rest of the file is not checked yet.
     ///
     /// # Errors
     /// [`NetworkError`] if the file is not a network of this engine or is damaged.
     pub fn open(bytes: &'f [u8], policy: CodePolicy) -> Result<NetworkFile<'f>, NetworkError> {
-        let (archive, metadata, module) = match directory(bytes) {
-            Some((archive, metadata)) => (Some(archive), metadata, None),
-            None => {
-                let (module, metadata) = open(bytes, policy)?;
-                (None, metadata, Some(module))
-            }
-        };
+        process::prepare();
+        if !bytes.starts_with(&ZIP) {
+            return Err(NetworkError::OtherFormat);
+        }
+        let archive = Archive::open(bytes).map_err(CheckError::from)?;
+        if archive.is_checkpoint() {
+            return Err(NetworkError::OtherFormat);
+        }
+        let json = check::metadata(&mut archive.clone()).map_err(CheckError::from)?;
+        let metadata = Metadata::parse(&json.ok_or(NetworkError::Foreign)?)?;
         Ok(NetworkFile {
             bytes,
             policy,
-            metadata,
             archive,
-            module,
+            metadata,
         })
     }
 
@@ -50,29 +52,43 @@ impl<'f> NetworkFile<'f> {
     ///
     /// # Errors
     /// [`NetworkError`] if the file is damaged.
-    pub fn tensors(&mut self) -> Result<Vec<(String, Tensor)>, NetworkError> {
-        let archive = self.archive.take();
-        match archive.and_then(|archive| tensors(archive, &self.metadata)) {
+    pub fn tensors(&self) -> Result<Vec<(String, Tensor)>, NetworkError> {
+        match tensors(self.archive.clone(), &self.metadata) {
             Some(tensors) => Ok(tensors),
             None => Ok(self.module()?.tensors()?),
         }
     }
 
-    /// Returns the program in the file, which [`open`] checks.
+    /// Returns the program in the file, on the CPU. Unless the policy allows all code, the file is
+    /// [checked](check) before any of its code runs.
     ///
     /// # Errors
-    /// The same as for [`open`].
-    pub fn into_module(mut self) -> Result<Module, NetworkError> {
-        self.module()?;
-        Ok(self.module.expect("it was opened"))
-    }
-
-    fn module(&mut self) -> Result<&Module, NetworkError> {
-        match &mut self.module {
-            Some(module) => Ok(module),
-            none => Ok(none.insert(open(self.bytes, self.policy)?.0)),
+    /// [`NetworkError`] if the file is damaged, or contains code that our exporters do not write.
+    pub fn module(&self) -> Result<Module, NetworkError> {
+        let module = match self.policy {
+            CodePolicy::Allowed => Module::load(self.bytes),
+            CodePolicy::Checked => Module::load(&check::check(self.archive.clone())?),
+        };
+        let module = module.map_err(|error| match error.is_out_of_memory() {
+            true => NetworkError::OutOfMemory(error.to_string()),
+            false => NetworkError::NotTorchScript(error.to_string()),
+        })?;
+        match tensor_hash(module.tensors()?) == self.metadata.hash {
+            true => Ok(module),
+            false => Err(NetworkError::Hash),
         }
     }
+}
+
+/// Opens a network file. Returns the exported module, on the CPU, and its checked metadata. Unless
+/// the policy allows all code, the file is [checked](check) before any of its code runs.
+///
+/// # Errors
+/// [`NetworkError`] if the file is not a network of this engine, is damaged, or contains code that
+/// our exporters do not write.
+pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
+    let file = NetworkFile::open(file, policy)?;
+    Ok((file.module()?, file.metadata))
 }
 
 /// Returns the metadata of a network file and its tensors by name, as [`NetworkFile`] reads them.
@@ -83,42 +99,30 @@ pub(crate) fn contents(
     file: &[u8],
     policy: CodePolicy,
 ) -> Result<(Metadata, Vec<(String, Tensor)>), NetworkError> {
-    let mut file = NetworkFile::open(file, policy)?;
+    let file = NetworkFile::open(file, policy)?;
     let tensors = file.tensors()?;
     Ok((file.metadata, tensors))
 }
 
 /// Returns the metadata of a network file after checking the file. The file's code runs only if the
-/// file can be read by libtorch alone.
+/// policy allows all code and the tensors can be read by libtorch alone.
 ///
 /// # Errors
 /// The same as for [`open`].
 pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Metadata, NetworkError> {
-    let is_harmless = policy == CodePolicy::Allowed || check::check(file).is_ok();
-    let read = directory(file).filter(|_| is_harmless);
-    let read = read.and_then(|(archive, metadata)| {
-        tensors(archive, &metadata)?;
-        Some(metadata)
-    });
-    match read {
-        Some(metadata) => Ok(metadata),
-        None => Ok(open(file, policy)?.1),
+    let file = NetworkFile::open(file, policy)?;
+    if policy == CodePolicy::Checked {
+        check::check(file.archive.clone())?;
     }
-}
-
-/// Returns `None` if the file was not written by our exporters or is damaged.
-fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
-    let mut archive = Archive::open(file).ok()?;
-    let is_little = !archive.has("byteorder") || archive.entry("byteorder").ok()? == b"little";
-    if archive.is_checkpoint() || !is_little {
-        return None;
-    }
-    let metadata = parse(&check::metadata(&mut archive).ok()??).ok()?;
-    Some((archive, metadata))
+    file.tensors()?;
+    Ok(file.metadata)
 }
 
 /// Returns `None` if the tensors were not written by our exporters or do not match the metadata.
 fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Tensor)>> {
+    if archive.has("byteorder") && archive.entry("byteorder").ok()? != b"little" {
+        return None;
+    }
     let data = archive.unpacked("data.pkl", check::MOST_PICKLE).ok()?;
     let pickle = Pickle::read_script(&data).ok()?;
     let mut tensors = Tensors {
@@ -188,22 +192,23 @@ mod tests {
         };
         for name in ["tessera-xs", "tessera-human"] {
             let file = shipped(name);
-            let (archive, metadata) = directory(&file).unwrap();
-            let found = tensors(archive, &metadata).unwrap();
-            let (module, expected) = open(&file, CodePolicy::Checked).unwrap();
-            assert_eq!(metadata, expected);
-            assert_eq!(sorted(found), sorted(module.tensors().unwrap()));
+            let file = NetworkFile::open(&file, CodePolicy::Checked).unwrap();
+            let found = tensors(file.archive.clone(), &file.metadata).unwrap();
+            let expected = file.module().unwrap().tensors().unwrap();
+            assert_eq!(sorted(found), sorted(expected));
         }
     }
 
     #[test]
-    fn damaged_files_are_left_to_libtorch() {
-        let file = shipped("tessera-xs");
-        assert!(directory(&file[..file.len() / 2]).is_none());
-        let mut damaged = file.clone();
-        damaged[file.len() / 2] ^= 1;
-        let read = directory(&damaged).and_then(|(archive, it)| tensors(archive, &it));
-        assert!(read.is_none());
+    fn damaged_files_are_refused() {
+        let mut file = shipped("tessera-xs");
+        let half = NetworkFile::open(&file[..file.len() / 2], CodePolicy::Checked);
+        assert!(matches!(half, Err(NetworkError::NotTorchScript(_))));
+        let middle = file.len() / 2;
+        file[middle] ^= 1;
+        let file = NetworkFile::open(&file, CodePolicy::Checked).unwrap();
+        let error = file.tensors().unwrap_err();
+        assert!(matches!(error, NetworkError::NotTorchScript(_)), "{error}");
     }
 
     /// An object that contained itself twice would yield a tensor for each path through it, and the

@@ -4,7 +4,7 @@ use super::fused;
 use super::module::{ComputeType, TorchError, check};
 use super::process::{self, CudaStatus};
 use super::shim;
-use crate::backend::{CodePolicy, DeviceChoice, Precision};
+use crate::backend::{DeviceChoice, Precision, Way};
 use std::ffi::c_int;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
@@ -54,7 +54,7 @@ pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
 ///
 /// # Errors
 /// [`TorchError`] if memory is insufficient.
-pub(super) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError> {
+pub(crate) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError> {
     let count = count as i64;
     if device == Device::Cpu {
         return Ok(Tensor::f_empty([count], (Kind::Int64, device))?);
@@ -68,7 +68,7 @@ pub(super) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError>
 }
 
 /// Returns the words of a tensor from [`staged`].
-pub(super) fn words_of(staged: &mut Tensor) -> &mut [u64] {
+pub(crate) fn words_of(staged: &mut Tensor) -> &mut [u64] {
     assert!(staged.kind() == Kind::Int64 && staged.is_contiguous());
     // SAFETY: the tensor is borrowed mutably. It holds this many words in CPU memory, to which no
     // other reference exists.
@@ -79,7 +79,7 @@ pub(super) fn words_of(staged: &mut Tensor) -> &mut [u64] {
 ///
 /// # Errors
 /// [`TorchError`] if the device fails.
-pub(super) fn receive(tensor: Tensor) -> Result<Tensor, TorchError> {
+pub(crate) fn receive(tensor: Tensor) -> Result<Tensor, TorchError> {
     if tensor.device() == Device::Cpu {
         return Ok(tensor);
     }
@@ -147,15 +147,15 @@ pub(crate) fn resolve(
     Ok((device, vec![dtype]))
 }
 
-/// Like [`resolve`], for a network that runs with this code. The program's own code for GPUs also
-/// runs in fp16 on the CPU, where it can be examined without a GPU.
+/// Like [`resolve`], for a network that runs by this way. The code for GPUs also runs in fp16 on the
+/// CPU, where it can be examined without a GPU.
 pub(crate) fn resolve_for(
-    policy: CodePolicy,
+    way: Way,
     choice: DeviceChoice,
     precision: Precision,
 ) -> Result<(Device, Vec<ComputeType>), DeviceError> {
-    match (resolve(choice, precision), policy) {
-        (Err(DeviceError::Fp16OnCpu), CodePolicy::Ignored) => {
+    match (resolve(choice, precision), way) {
+        (Err(DeviceError::Fp16OnCpu), Way::Operators | Way::Encoder) => {
             Ok((Device::Cpu, vec![Kind::Half.into()]))
         }
         (found, _) => found,

@@ -6,7 +6,7 @@
 use super::fused;
 use super::module::{TorchError, check};
 pub(crate) use super::shim::Sizes;
-use super::shim::{self, Kernel};
+use super::shim::{self, Kernel, take_text};
 use crate::atomic_file;
 use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
@@ -221,10 +221,23 @@ impl Encoder {
 
 /// Assigns one of a few streams of a device to the calling thread, so that one thread's copies
 /// overlap with another thread's kernels.
-pub(super) fn assign_stream(device: Device) -> Result<(), TorchError> {
+pub(crate) fn assign_stream(device: Device) -> Result<(), TorchError> {
     match device {
         Device::Cuda(number) => check(shim::tessera_gpu_assign_stream(number as c_int)),
         _ => Ok(()),
+    }
+}
+
+/// Returns the name of a GPU and the version of its driver, or its number if CUDA does not tell.
+pub(super) fn name(number: usize) -> String {
+    let mut name = ptr::null_mut();
+    // SAFETY: `name` is valid for the call, and the caller owns both strings afterwards.
+    unsafe {
+        drop(take_text(shim::tessera_gpu_name(
+            number as c_int,
+            &raw mut name,
+        )));
+        take_text(name).unwrap_or_else(|| format!("cuda:{number}"))
     }
 }
 

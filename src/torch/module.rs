@@ -262,7 +262,7 @@ impl Module {
 
 /// Returns the elements of a contiguous f32 tensor on the CPU, row by row. For any other tensor,
 /// the slice is empty.
-pub(super) fn floats(tensor: &Tensor) -> &[f32] {
+pub(crate) fn floats(tensor: &Tensor) -> &[f32] {
     let plain = tensor.kind() == Kind::Float
         && tensor.device() == Device::Cpu
         && tensor.is_contiguous()

@@ -1,7 +1,7 @@
 //! Sets up libtorch once per process and detects the hardware.
 
-use super::fused;
 use super::shim::{self, take_text};
+use super::{fused, gpu};
 use sha2::{Digest, Sha256};
 use std::ptr;
 use std::sync::LazyLock;
@@ -65,7 +65,7 @@ pub fn environment() -> Environment {
 }
 
 /// Returns the number of threads that affinity and control groups allow this process to run.
-pub(super) fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -76,10 +76,14 @@ const MASKS: [&str; 3] = [
     "MKL_ENABLE_INSTRUCTIONS",
 ];
 
-/// Returns a key for everything that affects the speed of networks: the processor's name, and a
-/// hash of the processor's features, of the settings that disable features, and of the program.
-pub(super) fn processor() -> String {
-    let name = text(shim::tessera_cpu_name);
+/// Returns a key for everything that affects the speed and the results of networks on a device: the
+/// name of the processor, or of the GPU with its driver, and a hash of the program, of the
+/// processor's features, and of the settings that disable features.
+pub(crate) fn machine(device: Device) -> String {
+    let name = match device {
+        Device::Cuda(number) => gpu::name(number),
+        _ => text(shim::tessera_cpu_name),
+    };
     let commit = option_env!("TESSERA_COMMIT").unwrap_or_default();
     let mut words: Vec<String> = [env!("CARGO_PKG_VERSION"), commit, LIBTORCH_VERSION]
         .map(str::to_owned)
@@ -91,16 +95,16 @@ pub(super) fn processor() -> String {
 }
 
 /// The result of [`prepare`].
-pub(super) struct Process {
+pub(crate) struct Process {
     pub(super) cpu_features: Vec<String>,
-    pub(super) cpu_bf16: bool,
+    pub(crate) cpu_bf16: bool,
     memory_kept: bool,
     cuda: Result<(), String>,
 }
 
 /// Sets up the process. This must precede any other use of libtorch, which would otherwise disable
 /// CUDA permanently. Only the first call has a cost.
-pub(super) fn prepare() -> &'static Process {
+pub(crate) fn prepare() -> &'static Process {
     static PROCESS: LazyLock<Process> = LazyLock::new(|| {
         let cuda = load_cuda();
         // SAFETY: the call has no preconditions, and the returned string is owned here.
@@ -129,7 +133,7 @@ pub(super) fn prepare() -> &'static Process {
 const BF16_FEATURES: [&str; 2] = ["avx512_bf16", "amx_bf16"];
 
 /// Returns the state of CUDA. The process must have been set up.
-pub(super) fn cuda_status() -> CudaStatus {
+pub(crate) fn cuda_status() -> CudaStatus {
     if let Err(reason) = &prepare().cuda {
         return CudaStatus::NotLoaded(reason.clone());
     }

@@ -201,6 +201,7 @@ unsafe extern "C" {
         count: c_int,
         out: Out,
     ) -> Failure;
+    pub(super) fn tessera_gpu_name(device: c_int, out: *mut *mut c_char) -> Failure;
     pub(super) safe fn tessera_gpu_limits(
         device: c_int,
         capability: &mut c_int,

@@ -2,10 +2,14 @@
 
 use super::Module;
 use crate::backend::Metadata;
+use crate::backend::metadata::RECORD;
 use crate::backend::metadata::tests::metadata;
 use crate::encode::POLICY_SIZE;
 use crate::torch::tensor_hash;
+use std::io::Cursor;
 use tch::{Device, Kind, Tensor};
+use zip::write::FileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 const WIDTH: i64 = 16;
 /// The network's outputs, in order.
@@ -67,13 +71,17 @@ pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
         }
     }
     module.define(forward).unwrap();
-    if let Some(metadata) = metadata {
-        let json = serde_json::to_string(metadata).unwrap();
-        let meta = format!("def meta(self):\n    return {json:?}");
-        module.define(&meta).unwrap();
-    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tiny.pt");
     module.save(&path).unwrap();
-    std::fs::read(&path).unwrap()
+    let mut file = std::fs::read(&path).unwrap();
+    if let Some(metadata) = metadata {
+        let mut zip = ZipWriter::new_append(Cursor::new(&mut file)).unwrap();
+        let options = FileOptions::default().compression_method(CompressionMethod::Stored);
+        let name = format!("tiny/extra/{RECORD}");
+        zip.start_file(name, options).unwrap();
+        serde_json::to_writer(&mut zip, metadata).unwrap();
+        zip.finish().unwrap();
+    }
+    file
 }

@@ -10,7 +10,7 @@ use crate::data::label::TargetRules;
 use crate::data::pgn::parse_game;
 use crate::data::shard::{Block, Header, ShardWriter};
 use crate::encode::Input;
-use crate::network::backends;
+use crate::inference;
 use crate::network::toy::Toy;
 use crate::network::{About, Network, Positions, open};
 use crate::play::{Control, Limits};
@@ -117,7 +117,7 @@ fn a_new_family_is_trained_exported_opened_and_played() {
     let file = std::fs::read(&path).unwrap();
     let network = open(&file, CodePolicy::Checked).unwrap();
     assert!(network.downcast::<Toy>().is_some());
-    let backend = backends::open(
+    let backend = inference::open(
         &file,
         CodePolicy::Checked,
         DeviceChoice::Cpu,

@@ -5,7 +5,7 @@ use shakmaty::{Move, Position};
 use tessera::agent::{AgentKind, Options};
 use tessera::backend::BackendOptions;
 use tessera::chess::Game;
-use tessera::network::backends;
+use tessera::inference;
 use tessera::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 
 /// Leaves the opponent as few moves as possible.
@@ -42,7 +42,7 @@ impl Agent for Cramping {
 
 #[allow(dead_code, reason = "the test calls `play`")]
 fn main() -> anyhow::Result<()> {
-    let backend = backends::load(&BackendOptions::default())?;
+    let backend = inference::load(&BackendOptions::default())?;
     let mut policy = AgentKind::Policy.build(backend, &Options::default());
     let game = play(&mut Cramping, &mut *policy)?;
     println!("{:?} after {} plies", game.ending(), game.plies().len() - 1);

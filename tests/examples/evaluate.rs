@@ -4,7 +4,7 @@
 use shakmaty::CastlingMode;
 use tessera::backend::{Backend, BackendError, BackendOptions, evaluate_games};
 use tessera::chess::Game;
-use tessera::network::backends;
+use tessera::inference;
 
 #[allow(dead_code, reason = "the test calls `evaluate`")]
 fn main() -> anyhow::Result<()> {
@@ -12,7 +12,7 @@ fn main() -> anyhow::Result<()> {
         Some(fen) => Game::from_fen(&fen, CastlingMode::Standard)?,
         None => Game::default(),
     };
-    let backend = backends::load(&BackendOptions::default())?;
+    let backend = inference::load(&BackendOptions::default())?;
     print!("{}", evaluate(&*backend, &game)?);
     Ok(())
 }

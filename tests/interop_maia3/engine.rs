@@ -7,15 +7,16 @@ use std::fs;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Options};
 use tessera::backend::{
-    Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision,
+    Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision, Way,
 };
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{InputFormat, policy_index};
+use tessera::inference::open_by;
 use tessera::interop::maia3;
 use tessera::network::{Network, OpenError, Positions};
 use tessera::play::{Limits, Question};
 use tessera::softmax::softmax;
-use tessera::torch::{ExportPrecision, TorchBackend, open};
+use tessera::torch::{ExportPrecision, open};
 
 fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);
@@ -55,7 +56,8 @@ fn the_engine_plays_what_the_network_computes() {
         metadata.planes().unwrap().scalars,
         ["self_elo", "opponent_elo"]
     );
-    let backend = TorchBackend::new(
+    let backend = open_by(
+        Way::File,
         &file,
         CodePolicy::Checked,
         DeviceChoice::Cpu,
@@ -103,7 +105,15 @@ fn the_engine_plays_what_the_network_computes() {
 fn the_human_agent_plays_by_the_rated_policy() {
     let (file, _) = written(&network(), ExportPrecision::F32);
     let cpu = DeviceChoice::Cpu;
-    let backend = TorchBackend::new(&file, CodePolicy::Checked, cpu, Precision::F32, 1).unwrap();
+    let backend = open_by(
+        Way::File,
+        &file,
+        CodePolicy::Checked,
+        cpu,
+        Precision::F32,
+        1,
+    )
+    .unwrap();
     assert!(backend.properties().reads_ratings);
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let options = Options {
@@ -170,7 +180,8 @@ fn half_precision_is_nearly_as_accurate() {
     let _guard = tch::no_grad_guard();
     let network = network();
     let (file, _) = written(&network, ExportPrecision::Fp16);
-    let backend = TorchBackend::new(
+    let backend = open_by(
+        Way::File,
         &file,
         CodePolicy::Checked,
         DeviceChoice::Cpu,

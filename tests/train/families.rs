@@ -92,7 +92,7 @@ fn imported_networks_are_measured_and_trained_further() {
         let config = ["run", "on/config.toml", "-o", "on", "--device", "cpu"];
         succeed(train(folder).args(config).args(more));
         succeed(train(folder).args(["export", "on", "-o", "on.pt"]));
-        let metadata = tessera::network::backends::describe(
+        let metadata = tessera::inference::describe(
             Some(&folder.join("on.pt")),
             tessera::backend::CodePolicy::Checked,
         )

@@ -56,7 +56,7 @@ fn runs_and_files_are_averaged_into_one_network() {
     assert_eq!(training["merged"][1]["training"], two.about.training);
     let hash = |file: &str| {
         let file = folder.join(file);
-        tessera::network::backends::describe(Some(&file), CodePolicy::Checked)
+        tessera::inference::describe(Some(&file), CodePolicy::Checked)
             .unwrap()
             .hash
     };

@@ -162,7 +162,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
     assert!(accuracy > 0.95, "{accuracy}");
 
     succeed(train(folder).args(["export", "run", "-o", "rated.pt"]));
-    let metadata = tessera::network::backends::describe(
+    let metadata = tessera::inference::describe(
         Some(&folder.join("rated.pt")),
         tessera::backend::CodePolicy::Checked,
     )

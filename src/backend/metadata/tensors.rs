@@ -67,8 +67,7 @@ impl TensorSpec {
     #[must_use]
     pub fn of_output(name: &str) -> TensorSpec {
         let columns = match name {
-            // Only earlier versions wrote `policy_optimistic`, and no player reads it.
-            "policy" | "policy_optimistic" => Some(POLICY_SIZE as i64),
+            "policy" => Some(POLICY_SIZE as i64),
             "wdl" => Some(3),
             _ => None,
         };

@@ -11,8 +11,8 @@ use tessera::backend::{
     Precision,
 };
 use tessera::command_line::network_file;
+use tessera::inference;
 use tessera::label::PolicyPlayer;
-use tessera::network::backends;
 
 /// Number of digits of the hash that distinguishes networks of the same name.
 const HASH_DIGITS: usize = 8;
@@ -62,8 +62,8 @@ impl PolicyArguments {
         let mut players = Vec::new();
         for policy in policies {
             if !networks.contains_key(&policy.net) {
-                let metadata = backends::describe(Some(&policy.net), self.code.policy())?;
-                let backend = backends::load(&BackendOptions {
+                let metadata = inference::describe(Some(&policy.net), self.code.policy())?;
+                let backend = inference::load(&BackendOptions {
                     network: NetworkOptions {
                         net: Some(policy.net.clone()),
                         code: self.code.policy(),

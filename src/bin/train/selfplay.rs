@@ -14,7 +14,7 @@ use tessera::backend::BackendOptions;
 use tessera::command_line::{BackendArguments, NetworkArguments, name_and_value};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
-use tessera::network::backends;
+use tessera::inference;
 use tessera::output;
 use tessera::plural::counted;
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
@@ -109,7 +109,7 @@ impl SelfPlayCommand {
             overwrite::refuse(&output, inputs)?;
         }
         let settings = self.settings()?;
-        let backend = backends::load_for_many(&settings.backend)?;
+        let backend = inference::load_for_many(&settings.backend)?;
         let properties = backend.properties();
         let at_once = match properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch * properties.recommended_threads,

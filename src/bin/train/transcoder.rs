@@ -11,7 +11,7 @@ use tessera::data::replay::main_line;
 use tessera::error_report::tell;
 use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
-use tessera::network::backends;
+use tessera::inference;
 use tessera::network::{self, Network};
 use tessera::{output, overwrite};
 
@@ -105,7 +105,7 @@ impl Transcoder {
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });
-        let file = backends::read_network(net)?;
+        let file = inference::read_network(net)?;
         network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
     }
 

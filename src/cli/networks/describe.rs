@@ -5,10 +5,11 @@ use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use tessera::backend::CodeArguments;
+use tessera::backend::{CodeArguments, NetworkOptions};
 use tessera::command_line::network_file;
+use tessera::error_report::one_line;
+use tessera::inference;
 use tessera::interop::{self, FileKind};
-use tessera::network::backends;
 
 /// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
@@ -35,10 +36,19 @@ impl Arguments {
         };
         let described = match described {
             Some(described) => described,
-            None => serde_json::to_value(backends::describe(
-                self.file.as_deref(),
-                self.code.policy(),
-            )?)?,
+            None => {
+                let (net, code) = (self.file.clone(), self.code.policy());
+                let metadata = inference::describe(net.as_deref(), code)?;
+                let mut described = serde_json::to_value(metadata)?;
+                let options = NetworkOptions {
+                    net,
+                    code,
+                    ..NetworkOptions::default()
+                };
+                let runs = inference::runs(&options).unwrap_or_else(|error| one_line(&error));
+                described["runs"] = runs.into();
+                described
+            }
         };
         if self.json {
             return print_json(&described);

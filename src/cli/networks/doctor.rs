@@ -8,10 +8,10 @@ use tessera::backend::{BackendKind, Batch, Evaluations};
 use tessera::chess::Game;
 use tessera::command_line::NetworkArguments;
 use tessera::error_report::one_line;
-use tessera::network::backends::doctor::{
+use tessera::inference::doctor::{
     Evaluation, Finding, cuda, gpus, human, libtorch, network, processor,
 };
-use tessera::network::backends::{describe, describe_human, load};
+use tessera::inference::{describe, describe_human, load};
 use tessera::review::{Judge, USUAL_JUDGE};
 use tessera::torch::{CudaStatus, LIBTORCH_VERSION, environment};
 

@@ -19,7 +19,7 @@ use tessera::explain::{
     Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, read_game,
     reading_page, search,
 };
-use tessera::network::backends;
+use tessera::inference;
 use tessera::network::{self, Gpt, Network};
 use tessera::{output, overwrite, player};
 
@@ -164,7 +164,7 @@ impl Arguments {
         let Some(path) = &self.net else {
             return Ok(None);
         };
-        let file = backends::read_network(Some(path))?;
+        let file = inference::read_network(Some(path))?;
         // If the file is invalid, opening it as another network later reports the error.
         let network = network::open_any(&file, self.code.policy()).ok();
         Ok(network.and_then(|network| network.downcast::<Gpt>()))
@@ -221,7 +221,7 @@ impl Arguments {
         let mut explanation = explain(&view.network, &view.game, settings)?;
         if let Some(nodes) = self.nodes {
             let (code, device) = (self.code.policy(), DeviceChoice::Cpu);
-            let backend = backends::open(&view.file, code, device, Precision::F32, 1)?;
+            let backend = inference::open(&view.file, code, device, Precision::F32, 1)?;
             explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
         }
         if let Some(path) = &self.transcoder {
@@ -280,7 +280,7 @@ impl Arguments {
 
     /// Opens a network. Also returns the contents of its file.
     fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
-        let file = backends::read_network(net)?;
+        let file = inference::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });

@@ -1,9 +1,9 @@
 //! A Chessformer with GAB in few launches, for GPUs, where each operator is a launch that takes
 //! microseconds even if it computes little.
 //!
-//! The folded network computes the same function as the original, up to rounding. In f16, its
-//! encoder is a [single kernel](crate::torch::gpu), if the network's sizes suit it. Otherwise it
-//! consists of libtorch's operators. Everything that depends only on weights is computed once:
+//! The folded network computes the same function as the original, up to rounding. Its encoder
+//! consists of libtorch's operators or, in f16 and if the network's sizes suit it, of a
+//! [single kernel](crate::torch::gpu). Everything that depends only on weights is computed once:
 //!
 //! - Every feature is one bit of each square, so that one matrix multiplication embeds all
 //!   features.
@@ -23,7 +23,8 @@ mod words;
 use super::Chessformer;
 use crate::encode::POLICY_SIZE;
 use crate::network::parameters::Weights;
-use crate::torch::{self, Compact, Inference, Program, TorchError, gpu};
+use crate::network::program::{Compact, Program};
+use crate::torch::{self, InferenceMode, TorchError, gpu};
 use heads::FoldedHeads;
 use operators::Operators;
 use std::fmt::{self, Debug, Formatter};
@@ -34,7 +35,7 @@ use words::Words;
 const PAIRS: i64 = 64 * 64;
 
 /// A folded Chessformer on a device.
-pub(in crate::network) struct Folded {
+pub(crate) struct Folded {
     device: Device,
     words: Words,
     encoder: Encoder,
@@ -74,35 +75,40 @@ impl Debug for Folded {
 }
 
 impl Chessformer {
-    /// Folds weights, f32 on the CPU, for play in a dtype on a device. Returns `None` unless every
-    /// layer has GAB.
-    pub(in crate::network) fn fold(
+    /// Folds weights, f32 on the CPU, for play in a dtype on a device, with libtorch's operators.
+    /// Returns `None` unless every layer has GAB.
+    pub(crate) fn fold(&self, weights: &Weights, kind: Kind, device: Device) -> Option<Folded> {
+        let target = Target { kind, device };
+        let encoder = Encoder::Operators(Operators::new(self, weights, target)?);
+        Some(self.folded(weights, encoder, target))
+    }
+
+    /// Folds weights, f32 on the CPU, for play in f16 on a device, with the encoder kernel. Returns
+    /// `None` if the kernel does not support the network or the device.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the kernel cannot be compiled or loaded.
+    pub(crate) fn fold_with_kernel(
         &self,
         weights: &Weights,
-        kind: Kind,
         device: Device,
-    ) -> Option<Folded> {
-        let target = Target { kind, device };
-        let encoder = match kind {
-            Kind::Half => self.encoder(weights, device).unwrap_or_else(|error| {
-                tracing::warn!(
-                    "the encoder kernel does not run, so libtorch's operators do: {error}"
-                );
-                None
-            }),
-            _ => None,
-        };
-        let encoder = match encoder {
-            Some(encoder) => Encoder::Kernel(encoder),
-            None => Encoder::Operators(Operators::new(self, weights, target)?),
-        };
-        Some(Folded {
+    ) -> Result<Option<Folded>, TorchError> {
+        let target = Target {
+            kind: Kind::Half,
             device,
+        };
+        let encoder = self.encoder(weights, device)?;
+        Ok(encoder.map(|encoder| self.folded(weights, Encoder::Kernel(encoder), target)))
+    }
+
+    fn folded(&self, weights: &Weights, encoder: Encoder, target: Target) -> Folded {
+        Folded {
+            device: target.device,
             words: Words::new(&self.config),
             encoder,
             heads: FoldedHeads::new(weights, self, target),
             places: super::policy_gather(),
-        })
+        }
     }
 }
 
@@ -153,7 +159,7 @@ impl Compact for Folded {
     }
 
     fn launch(&self, words: &Tensor, places: &Tensor) -> Result<Tensor, TorchError> {
-        let _inference = Inference::begin();
+        let _inference = InferenceMode::begin();
         torch::caught(|| self.evaluate(words, places))
     }
 

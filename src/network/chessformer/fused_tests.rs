@@ -5,12 +5,13 @@
 use super::{Chessformer, ModelConfig, PositionConfig};
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH};
+use crate::network::Program;
 use crate::network::config::chessformer::{EmbeddingConfig, NormKind};
 use crate::network::{
     About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Pass, Positions, Weights,
 };
+use crate::torch::ComputeType;
 use crate::torch::fused::{self, ALL_SETS, Block as _};
-use crate::torch::{ComputeType, Program};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 

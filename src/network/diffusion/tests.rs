@@ -2,10 +2,10 @@ use super::*;
 use crate::backend::{CodePolicy, Decoding};
 use crate::chess::Game;
 use crate::encode::{Input, POLICY_SIZE, Squares, WIDTH, policy_index};
+use crate::network::Program;
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::{About, Chessformer, Network, Parameter, open};
 use crate::torch::ExportPrecision;
-use crate::torch::Program;
 use shakmaty::Position;
 use tch::{CModule, IValue, Kind};
 

@@ -3,7 +3,7 @@
 use super::{Past, RuleLogits, World, WorldConfigError};
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
-use crate::torch::{ComputeType, Inference};
+use crate::torch::{ComputeType, InferenceMode};
 use tch::{Device, Kind, Tensor};
 
 /// The outputs of the encoder's heads that a search reads.
@@ -52,13 +52,9 @@ impl FrozenWorld {
         device: Device,
     ) -> Result<FrozenWorld, WorldConfigError> {
         let world = World::new(world.model(), device)?;
-        let weights = match device {
-            Device::Cpu => weights.frozen(dtype, Device::Cpu),
-            _ => weights.to(dtype.kind, device),
-        };
         Ok(FrozenWorld {
             world,
-            weights,
+            weights: weights.frozen(dtype, device),
             device,
         })
     }
@@ -86,7 +82,7 @@ impl FrozenWorld {
     /// Encodes and evaluates true positions, given as rows i64 [B, words].
     #[must_use]
     pub fn look(&self, rows: &Tensor) -> Seen {
-        let _inference = Inference::begin();
+        let _inference = InferenceMode::begin();
         let rows = rows.to_device(self.device);
         let tokens = self.world.encode(&self.weights, &rows);
         let latents = self.world.fuse(&self.weights, &tokens);
@@ -102,7 +98,7 @@ impl FrozenWorld {
     /// moves. `absent`, bool [B, T], marks missing steps. T may be 0.
     #[must_use]
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
-        let _inference = Inference::begin();
+        let _inference = InferenceMode::begin();
         let send = |tensor: &Tensor| tensor.to_device(self.device);
         let heads = self.world.model().encoder.heads;
         let mut past = match past.size()[3] {

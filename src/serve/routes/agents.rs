@@ -46,6 +46,10 @@ pub(in crate::serve) struct NetworkDescription {
     /// The ratings that it reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratings: Option<[u16; 2]>,
+    /// The number format and the way in which it runs on this server, the speeds of those that were
+    /// tried, and those that were refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<String>,
 }
 
 fn ratings(network: &Loaded) -> Option<[u16; 2]> {
@@ -61,6 +65,7 @@ fn describe(network: &Loaded) -> NetworkDescription {
         family: network.family,
         has_value: properties.has_value,
         ratings: ratings(network),
+        runs: properties.format.as_ref().map(ToString::to_string),
     }
 }
 

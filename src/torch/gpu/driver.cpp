@@ -145,6 +145,17 @@ class Driver {
     return value;
   }
 
+  // Returns a device's name and the latest CUDA version that the driver supports.
+  std::string name(int ordinal) const {
+    int device = 0;
+    check(device_(&device, ordinal));
+    std::vector<char> name(256, '\0');
+    check(name_(name.data(), static_cast<int>(name.size()) - 1, device));
+    int version = 0;
+    check(version_(&version));
+    return std::string(name.data()) + ", CUDA " + std::to_string(version);
+  }
+
   template <typename... Types, typename... Arguments>
   void call(int (*function)(Types...), Arguments... arguments) const {
     check(function(arguments...));
@@ -156,6 +167,8 @@ class Driver {
         error_name_(library_.find<int(int, const char**)>("cuGetErrorName")),
         device_(library_.find<int(int*, int)>("cuDeviceGet")),
         attribute_(library_.find<int(int*, int, int)>("cuDeviceGetAttribute")),
+        name_(library_.find<int(char*, int, int)>("cuDeviceGetName")),
+        version_(library_.find<int(int*)>("cuDriverGetVersion")),
         load(library_.find<int(void**, const void*)>("cuModuleLoadData")),
         unload(library_.find<int(void*)>("cuModuleUnload")),
         function(library_.find<int(void**, void*, const char*)>("cuModuleGetFunction")),
@@ -169,6 +182,8 @@ class Driver {
   int (*error_name_)(int, const char**);
   int (*device_)(int*, int);
   int (*attribute_)(int*, int, int);
+  int (*name_)(char*, int, int);
+  int (*version_)(int*);
 
  public:
   int (*load)(void**, const void*);
@@ -263,6 +278,10 @@ char* tessera_gpu_compile(const char* library, const char* source, const char* c
     const std::string path = library == nullptr ? tessera::gpu::beside_runtime() : library;
     *out = new at::Tensor(tessera::gpu::compile(path, source, options, count));
   });
+}
+
+char* tessera_gpu_name(int device, char** out) {
+  return guarded([&] { *out = text(tessera::gpu::Driver::get().name(device)); });
 }
 
 // Returns ten times a device's compute capability, and the bytes of shared memory that a block and

@@ -6,7 +6,7 @@
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
-use crate::backend::{BackendKind, CodePolicy, Precision, shipped};
+use crate::backend::{BackendKind, CodePolicy, Precision, Way, shipped};
 use crate::play::ScoreType;
 use crate::player::HIGHEST_LEVEL;
 use crate::search::{ContemptMode, FpuStrategy};
@@ -142,6 +142,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     ),
     combo!("Precision" => network.precision, Precision),
+    combo!("Way" => network.way, Way),
     spin!("Threads" => search.threads, 0..=1024, set_threads),
     spin(
         "Hash",

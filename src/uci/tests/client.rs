@@ -9,7 +9,7 @@ use crate::backend::{
 };
 use crate::chess::Game;
 use crate::encode::Encoder;
-use crate::network::backends::LoadError;
+use crate::inference::LoadError;
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };

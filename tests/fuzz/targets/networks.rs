@@ -2,11 +2,10 @@
 
 use super::super::records::Records;
 use std::sync::LazyLock;
-use tessera::backend::{CodePolicy, DeviceChoice, Precision};
+use tessera::backend::{CodePolicy, DeviceChoice, Precision, Way};
+use tessera::inference::{self, open_by};
 use tessera::interop::{lc0, maia3, onnx};
-use tessera::network::backends;
 use tessera::network::lc0::HeadChoice;
-use tessera::torch::TorchBackend;
 
 /// A network file whose records the targets replace.
 static NETWORK: LazyLock<Records> =
@@ -29,8 +28,8 @@ pub fn read_maia3(input: &[u8]) {
 /// Opens a network file with both of its readers.
 pub fn read_torch(input: &[u8]) {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
-    let _ = TorchBackend::new(input, policy, device, Precision::F32, 1);
-    let _ = backends::open(input, policy, device, Precision::F32, 1);
+    let _ = open_by(Way::File, input, policy, device, Precision::F32, 1);
+    let _ = inference::open(input, policy, device, Precision::F32, 1);
 }
 
 /// Replaces the code in an otherwise valid network file, because an archive rarely survives

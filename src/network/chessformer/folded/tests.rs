@@ -79,6 +79,12 @@ fn fold(network: &Network, kind: Kind) -> Option<Folded> {
     model.fold(&network.weights, kind, Device::Cpu)
 }
 
+fn fold_with_kernel(network: &Network) -> Option<Folded> {
+    let model: &Chessformer = network.downcast().unwrap();
+    let folded = model.fold_with_kernel(&network.weights, Device::Cpu);
+    folded.unwrap()
+}
+
 #[test]
 fn folded_networks_compute_what_their_blocks_do() {
     let rows = rows(20);
@@ -91,17 +97,30 @@ fn folded_networks_compute_what_their_blocks_do() {
         for case in CASES {
             let network = network(case);
             let expected = network.freeze(Kind::Float).unwrap().forward(&rows).unwrap();
-            let folded = fold(&network, kind).unwrap();
-            let is_kernel = matches!(folded.encoder, Encoder::Kernel(_));
+            let kernel = match kind {
+                Kind::Half => fold_with_kernel(&network),
+                _ => None,
+            };
             let is_global = case.0 == "a global embedding";
-            assert_eq!(is_kernel, kind == Kind::Half && !is_global, "{}", case.0);
-            let found = folded.forward(&rows).unwrap();
-            assert_eq!(found.len(), expected.len());
-            for (place, (found, expected)) in found.iter().zip(&expected).enumerate() {
-                assert_eq!(found.size(), expected.size());
-                let off = (found - expected).norm() / expected.norm();
-                let off = off.double_value(&[]);
-                assert!(off < tolerance, "{}, {kind:?}, {place}: {off}", case.0);
+            assert_eq!(
+                kernel.is_some(),
+                kind == Kind::Half && !is_global,
+                "{}",
+                case.0
+            );
+            for folded in fold(&network, kind).into_iter().chain(kernel) {
+                let found = folded.forward(&rows).unwrap();
+                assert_eq!(found.len(), expected.len());
+                for (place, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                    assert_eq!(found.size(), expected.size());
+                    let off = (found - expected).norm() / expected.norm();
+                    let off = off.double_value(&[]);
+                    assert!(
+                        off < tolerance,
+                        "{}, {folded:?}, {kind:?}, {place}: {off}",
+                        case.0
+                    );
+                }
             }
         }
     }
@@ -112,7 +131,7 @@ fn folded_networks_compute_what_their_blocks_do() {
 #[test]
 fn the_kernels_warps_and_lanes_do_not_depend_on_each_other() {
     let network = network(CASES[0]);
-    let mut folded = fold(&network, Kind::Half).unwrap();
+    let mut folded = fold_with_kernel(&network).unwrap();
     let words = folded.words_of(&rows(3)).unwrap();
     let mut tokens = |is_reversed, heads_per_pass| {
         let Encoder::Kernel(encoder) = &mut folded.encoder else {

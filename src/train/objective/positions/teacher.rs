@@ -1,10 +1,11 @@
 //! Distillation: uses another network's outputs as targets.
 
 use super::tensors::Targets;
-use crate::backend::{CodePolicy, Decoding};
+use crate::backend::{CodePolicy, Way};
 use crate::encode::{InputFormat, POLICY_SIZE};
-use crate::network::backends::Opened;
-use crate::torch::{self, Program};
+use crate::inference::Planned;
+use crate::network::Program;
+use crate::torch;
 use crate::train::config::DistillationConfig;
 use crate::train::error::TeacherError;
 use std::sync::Arc;
@@ -52,8 +53,9 @@ impl Teacher {
             path: path.clone(),
             source,
         })?;
-        let opened = Opened::new(&file, policy, device).map_err(failed)?;
-        let metadata = opened.metadata.clone();
+        let planned = Planned::new(&file, policy, device, &[kind.into()], Way::Auto);
+        let planned = planned.map_err(failed)?;
+        let metadata = planned.metadata();
         let planes = metadata.planes().map_err(|error| failed(error.into()))?;
         // All classical formats have the same rows.
         let is_same =
@@ -68,9 +70,8 @@ impl Teacher {
         let words = torch::words(&planes.scalars);
         let words = words.map(|words| Tensor::from_slice(&words).to_device(device));
         let required = |name| metadata.output(name).unwrap_or_default();
-        let program = opened.into_program(kind.into(), Decoding::default());
         Ok(Teacher {
-            program: program.map_err(failed)?,
+            program: planned.trusted_program().map_err(failed)?,
             words,
             policy: required("policy"),
             wdl: required("wdl"),

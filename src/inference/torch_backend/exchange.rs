@@ -1,11 +1,13 @@
 //! Evaluates a batch with two copies: one copies the positions and the indices of their moves to
 //! the device, and the other copies the logits of these moves and the values back.
 
-use super::device::{receive, send, staged, words_of};
-use super::numbers::{caught, floats};
-use super::{Compact, NetworkError, TorchBackend, TorchError, gpu};
+use super::TorchBackend;
 use crate::backend::PredictedFuture;
 use crate::encode::{Input, POLICY_SIZE, WIDTH};
+use crate::network::Compact;
+use crate::torch::{
+    NetworkError, TorchError, caught, floats, gpu, receive, send, staged, words_of,
+};
 use tch::Tensor;
 
 /// The evaluation of a batch.

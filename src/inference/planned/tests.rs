@@ -192,16 +192,12 @@ fn inputs(encoder: &Encoder) -> Vec<Input> {
     batch.inputs().to_vec()
 }
 
-fn is_of_a_family(backend: &TorchBackend) -> bool {
-    format!("{backend:?}").contains("program: FrozenNetwork")
-}
-
 /// Returns a file's outputs, computed by the family's code and by TorchScript.
 fn both(file: &[u8], precision: Precision) -> [Vec<Tensor>; 2] {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let opened = open(file, policy, device, precision, 1).unwrap();
-    let script = TorchBackend::new(file, policy, device, precision, 1).unwrap();
-    assert!(is_of_a_family(&opened) && !is_of_a_family(&script));
+    let script = open_by(Way::File, file, policy, device, precision, 1).unwrap();
+    assert_eq!([opened.way(), script.way()], [Way::Kernels, Way::File]);
     let inputs = inputs(&opened.properties().encoder);
     [opened, script].map(|backend| backend.forward(&inputs).unwrap())
 }
@@ -234,10 +230,10 @@ fn networks_of_other_families_run_by_their_files() {
     let policy = CodePolicy::Checked;
     let opened = |file: &[u8]| open(file, policy, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
     for name in ["tessera-xs", "tessera-s", "tessera-human"] {
-        assert!(is_of_a_family(&opened(&shipped(name))), "{name}");
+        assert_eq!(opened(&shipped(name)).way(), Way::Kernels, "{name}");
     }
     let foreign = tiny::network(&tiny::honest_metadata("wdl"));
-    assert!(!is_of_a_family(&opened(&foreign)));
+    assert_eq!(opened(&foreign).way(), Way::File);
 }
 
 /// Returns a network file that ships.
@@ -250,17 +246,18 @@ fn shipped(name: &str) -> Vec<u8> {
 #[test]
 fn shipped_networks_play_on_a_gpu_as_on_a_processor() {
     let names = ["xs", "s", "human", "world", "diffusion"].map(|name| format!("tessera-{name}"));
-    for (name, policy) in names
-        .iter()
-        .flat_map(|name| [CodePolicy::Ignored, CodePolicy::Preferred].map(|policy| (name, policy)))
-    {
+    let ways = [Way::Operators, Way::File];
+    for (name, way) in names.iter().flat_map(|name| ways.map(|way| (name, way))) {
+        if (name.as_str(), way) == ("tessera-diffusion", Way::File) {
+            // The file's code does not predict futures.
+            continue;
+        }
         let file = shipped(name);
-        let opened = |policy| open(&file, policy, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
-        let (exact, like_gpu) = (opened(CodePolicy::Checked), opened(policy));
-        let is_own = policy == CodePolicy::Ignored || name == "tessera-diffusion";
+        let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+        let opened = |way| open_by(way, &file, policy, device, Precision::F32, 1).unwrap();
+        let (exact, like_gpu) = (opened(Way::Auto), opened(way).exchanging(true));
         let program = format!("{like_gpu:?}");
-        assert_eq!(program.contains("program: Module"), !is_own, "{program}");
-        let is_folded = is_own && name != "tessera-diffusion";
+        let is_folded = way == Way::Operators && name != "tessera-diffusion";
         assert_eq!(program.contains("program: Folded"), is_folded, "{program}");
         for size in [1, 8] {
             let batch = positions(size, true);
@@ -270,7 +267,7 @@ fn shipped_networks_play_on_a_gpu_as_on_a_processor() {
                 // A value near zero is relative to the range of values instead.
                 let off = (found - expected).norm() / expected.norm().clamp_min(0.1);
                 let off = off.double_value(&[]);
-                assert!(off < 2e-5, "{name}, {policy:?}, {size}, {place}: {off}");
+                assert!(off < 2e-5, "{name}, {way}, {size}, {place}: {off}");
             }
             // The gathered logits equal the corresponding logits of the whole policy.
             let mut gathered = Evaluations::default();
@@ -303,10 +300,12 @@ fn shipped_networks_play_on_a_gpu_as_on_a_processor() {
 fn shipped_networks_play_with_the_encoder_kernel() {
     for name in ["xs", "s", "human", "world"] {
         let file = shipped(&format!("tessera-{name}"));
-        let opened =
-            |policy, precision| open(&file, policy, DeviceChoice::Cpu, precision, 1).unwrap();
-        let exact = opened(CodePolicy::Checked, Precision::F32);
-        let kernel = opened(CodePolicy::Ignored, Precision::Fp16);
+        let opened = |way, precision| {
+            let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+            open_by(way, &file, policy, device, precision, 1).unwrap()
+        };
+        let exact = opened(Way::Auto, Precision::F32);
+        let kernel = opened(Way::Encoder, Precision::Fp16);
         let program = format!("{kernel:?}");
         assert!(program.contains("Folded(Kernel"), "{program}");
         let batch = positions(8, true);

@@ -1,6 +1,6 @@
-//! A cache, kept between runs, of the fastest format of each network.
+//! A cache, kept between runs, of the best way and format of each network.
 //!
-//! If the cache file is missing or damaged, formats are measured again.
+//! If the cache file is missing or damaged, the candidates are checked and measured again.
 
 use crate::atomic_file;
 use crate::backend::Format;
@@ -24,19 +24,19 @@ pub(super) struct Answers {
     file: Option<PathBuf>,
 }
 
-/// The fastest format of a network on a processor.
+/// The best way and format of a network on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Answer {
-    /// A hash of the network's file.
+    /// A hash of the network's file, and the candidates.
     network: String,
-    /// A hash of the processor's features.
-    processor: String,
+    /// The name of the device, and a hash of everything else that affects the choice.
+    machine: String,
     format: Format,
 }
 
 impl Answer {
-    fn is_of(&self, network: &str, processor: &str) -> bool {
-        self.network == network && self.processor == processor
+    fn is_of(&self, network: &str, machine: &str) -> bool {
+        self.network == network && self.machine == machine
     }
 }
 
@@ -55,25 +55,25 @@ impl Answers {
         }
     }
 
-    /// Returns the fastest known format of a network on a processor.
-    pub fn find(&self, network: &str, processor: &str) -> Option<Format> {
+    /// Returns the best known way and format of a network on a machine.
+    pub fn find(&self, network: &str, machine: &str) -> Option<Format> {
         let kept = self.kept();
         let mut answers = self.known.iter().chain(&kept);
-        let answer = answers.find(|answer| answer.is_of(network, processor));
+        let answer = answers.find(|answer| answer.is_of(network, machine));
         answer.map(|answer| answer.format.clone())
     }
 
     /// Stores an answer, and writes it to the cache file if possible.
-    pub fn keep(&mut self, network: &str, processor: &str, format: &Format) {
+    pub fn keep(&mut self, network: &str, machine: &str, format: &Format) {
         let answer = Answer {
             network: network.to_owned(),
-            processor: processor.to_owned(),
+            machine: machine.to_owned(),
             format: format.clone(),
         };
         self.known.push(answer.clone());
         // Keep entries that other processes have written in the meantime.
         let mut answers = self.kept();
-        answers.retain(|kept| !kept.is_of(network, processor));
+        answers.retain(|kept| !kept.is_of(network, machine));
         answers.push(answer);
         answers.drain(..answers.len().saturating_sub(MOST));
         if let Some(file) = &self.file
@@ -109,17 +109,17 @@ fn file_of_user() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::choose_native_strategy()
         .ok()?
         .cache_dir();
-    (!cfg!(test)).then(|| folder.join("tessera/precision.json"))
+    (!cfg!(test)).then(|| folder.join("tessera/ways.json"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Precision;
+    use crate::backend::{Precision, Way};
     use std::fs;
 
     fn format(precision: Precision) -> Format {
-        Format::from(precision)
+        Format::only(Way::Kernels, precision)
     }
 
     #[test]
@@ -133,12 +133,12 @@ mod tests {
         second.keep("net", "another cpu", &format(Precision::Int8));
         second.keep("another net", "cpu", &format(Precision::Bf16));
         let third = Answers::new(file);
-        for (network, processor, precision) in [
+        for (network, machine, precision) in [
             ("net", "cpu", Precision::F32),
             ("net", "another cpu", Precision::Int8),
             ("another net", "cpu", Precision::Bf16),
         ] {
-            assert_eq!(third.find(network, processor), Some(format(precision)));
+            assert_eq!(third.find(network, machine), Some(format(precision)));
         }
         assert_eq!(third.find("another net", "another cpu"), None);
         // Within a process, the first answer remains valid even without the file.

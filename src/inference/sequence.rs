@@ -1,13 +1,11 @@
 //! Evaluates positions with a move-token model.
 
-use crate::backend::{
-    Backend, BackendError, Batch, DeviceChoice, Evaluations, Format, Precision, Properties, Value,
-};
+use crate::backend::{Backend, BackendError, Batch, Evaluations, Format, Properties, Value, Way};
 use crate::chess::Ratings;
 use crate::encode::Encoder;
 use crate::network::gpt::{Conditions, Decoder};
 use crate::network::{Gpt, Network, Weights};
-use crate::torch::{self, ComputeType, NetworkError};
+use crate::torch::{self, ComputeType};
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
 
@@ -31,21 +29,8 @@ struct Played {
 }
 
 impl SequenceBackend {
-    /// Prepares a network for play.
-    ///
-    /// # Errors
-    /// [`NetworkError`] if the device is unavailable.
-    pub fn new(
-        network: Network<Gpt>,
-        device: DeviceChoice,
-        precision: Precision,
-    ) -> Result<SequenceBackend, NetworkError> {
-        let (device, formats) = torch::resolve(device, precision)?;
-        let kind = match (precision, device) {
-            // We have no kernels for the model's layers, so f32 is the fastest format on a CPU.
-            (Precision::Auto, Device::Cpu) => Kind::Float,
-            _ => formats[0].kind,
-        };
+    /// Prepares a network for play on a device in this dtype.
+    pub fn new(network: Network<Gpt>, device: Device, dtype: ComputeType) -> SequenceBackend {
         let gpt = network.architecture;
         let properties = Properties {
             name: network.about.name,
@@ -57,17 +42,17 @@ impl SequenceBackend {
             correction: None,
             recommended_batch: BATCH,
             recommended_threads: 1,
-            format: Some(Format::from(Precision::from(ComputeType::from(kind)))),
+            format: Some(Format::only(Way::Operators, dtype.into())),
         };
         let played = Played {
-            weights: network.weights.to(kind, device),
+            weights: network.weights.to(dtype.kind, device),
             gpt,
         };
-        Ok(SequenceBackend {
+        SequenceBackend {
             network: Arc::new(Mutex::new(played)),
             properties,
             device,
-        })
+        }
     }
 
     /// Returns the device of the network.
@@ -239,7 +224,7 @@ mod tests {
             licence: "CC0-1.0".to_owned(),
         };
         let network = Network::new(Box::new(gpt), &flat, about);
-        SequenceBackend::new(network, DeviceChoice::Cpu, Precision::Auto).unwrap()
+        SequenceBackend::new(network, Device::Cpu, Kind::Float.into())
     }
 
     /// Returns the positions of a game, each with its legal moves.

@@ -1,10 +1,8 @@
 //! Programs that evaluate a network: the TorchScript in the network's file, or the code of its
 //! family.
 
-use super::module::{Module, TorchError};
-use super::shim;
 use crate::backend::PredictedFuture;
-use std::ffi::c_void;
+use crate::torch::{Module, TorchError};
 use std::fmt::Debug;
 use tch::Tensor;
 
@@ -68,27 +66,5 @@ pub trait Compact {
 impl Program for Module {
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError> {
         Module::forward(self, rows)
-    }
-}
-
-/// A guard for libtorch's inference mode. While the guard exists, tensors that this thread creates
-/// are excluded from autograd: they cannot take part in it later, even as inputs without gradients.
-#[derive(Debug)]
-pub(crate) struct Inference(
-    /// libtorch's guard, which must end on the thread where it began. The pointer ensures this,
-    /// because it is not `Send`.
-    *mut c_void,
-);
-
-impl Inference {
-    pub fn begin() -> Inference {
-        Inference(shim::tessera_inference_begin())
-    }
-}
-
-impl Drop for Inference {
-    fn drop(&mut self) {
-        // SAFETY: the guard came from `begin` on this thread and ends only once.
-        unsafe { shim::tessera_inference_end(self.0) }
     }
 }

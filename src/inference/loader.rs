@@ -4,7 +4,7 @@ use super::error::LoadError;
 use super::networks::Networks;
 use crate::backend::{
     Backend, BackendKind, BackendOptions, Cache, CrossCheck, DeviceChoice, NetworkOptions,
-    Precision, Random, Uniform,
+    Precision, Random, Uniform, Way,
 };
 use std::sync::Arc;
 
@@ -37,6 +37,7 @@ impl Loader {
                 let exact = NetworkOptions {
                     devices: DeviceChoice::Cpu.into(),
                     precision: Precision::F32,
+                    way: Way::Auto,
                     ..options.network.clone()
                 };
                 let reference = Networks::load(&exact)?.backend(options);

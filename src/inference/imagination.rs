@@ -226,10 +226,10 @@ fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::CodePolicy;
+    use crate::backend::{CodePolicy, Way};
     use crate::chess::Game;
     use crate::encode::Input;
-    use crate::network::backends::Opened;
+    use crate::inference::Planned;
     use crate::network::chessformer::{ModelConfig, PositionConfig};
     use crate::network::world::{WorldConfig, WorldState};
     use crate::network::{About, Architecture, Playable};
@@ -269,11 +269,13 @@ mod tests {
             let path = folder.path().join("little.pt");
             network.write(ExportPrecision::F32, &path).unwrap();
             let file = std::fs::read(&path).unwrap();
-            let opened = Opened::new(&file, CodePolicy::Checked, Device::Cpu).unwrap();
+            let numbers = [ComputeType::from(Kind::Float)];
+            let planned =
+                Planned::new(&file, CodePolicy::Checked, Device::Cpu, &numbers, Way::Auto);
+            let opened = planned.unwrap().opened;
             let Some(Playable::World(opened)) = opened.network else {
                 panic!("{opened:?}");
             };
-            let numbers = [ComputeType::from(Kind::Float)];
             let imagination = WorldImagination::new(&opened, Device::Cpu, &numbers).unwrap();
             let input = Box::new(Input::encode(&Game::default()));
             let root = Scene::Present {

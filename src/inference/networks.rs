@@ -1,16 +1,19 @@
 //! Networks in memory, and the backends that run them.
 
 use super::error::LoadError;
+use super::fallback::{Fallback, Reopen};
 use super::files::{instead_of, network_file, read};
 use super::imagination::WorldImagination;
-use super::opened::Opened;
+use super::planned::{Planned, open_by};
 use super::sequence::SequenceBackend;
+use super::torch_backend::TorchBackend;
 use crate::backend::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
     Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
 };
+use crate::error_report::one_line;
 use crate::network::Playable;
-use crate::torch::{self, TorchBackend};
+use crate::torch;
 use clap::ValueEnum;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +29,7 @@ pub(super) struct Networks(Vec<Loaded>);
 #[derive(Clone, Debug)]
 enum Loaded {
     /// Evaluates positions. A world model also has an imagination.
-    Positions(Box<TorchBackend>, Option<Arc<WorldImagination>>),
+    Positions(Box<Fallback>, Option<Arc<WorldImagination>>),
     /// Reads games, move by move.
     Moves(SequenceBackend),
 }
@@ -38,20 +41,31 @@ impl Loaded {
         options: &NetworkOptions,
         choice: DeviceChoice,
     ) -> Result<Loaded, NetworkError> {
-        let (device, formats) = torch::resolve_for(options.code, choice, options.precision)?;
-        let opened = Opened::new(file, options.code, device)?;
-        let imagination = match opened.network {
+        let (device, formats) = torch::resolve_for(options.way, choice, options.precision)?;
+        let planned = Planned::new(file, options.code, device, &formats, options.way)?;
+        let planned = planned.with_decoding(options.decoding);
+        let dtype = planned.candidates()[0].dtype;
+        let imagination = match planned.opened.network {
             Some(Playable::Moves(network)) => {
-                let network = SequenceBackend::new(network, choice, options.precision)?;
-                return Ok(Loaded::Moves(network));
+                return Ok(Loaded::Moves(SequenceBackend::new(network, device, dtype)));
             }
             Some(Playable::World(ref world)) => {
                 Some(Arc::new(WorldImagination::new(world, device, &formats)?))
             }
             _ => None,
         };
-        let network = opened.into_backend(file, &formats, options.decoding)?;
-        Ok(Loaded::Positions(Box::new(network), imagination))
+        let backend = planned.backend()?;
+        let trusted = planned.trusted_way();
+        let options = options.clone();
+        let reopen = move || {
+            let file = network_file(&options).map_err(|error| one_line(&error))?;
+            let opened = open_by(trusted, &file, options.code, choice, options.precision, 0);
+            opened.map_err(|error| one_line(&error))
+        };
+        let is_trusted = backend.way() == trusted;
+        let reopen = (!is_trusted).then(|| Box::new(reopen) as Reopen);
+        let backend = Box::new(Fallback::new(backend, reopen));
+        Ok(Loaded::Positions(backend, imagination))
     }
 
     fn backend(&self) -> &dyn Backend {
@@ -159,11 +173,28 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
 pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError> {
     let file = network_file(options)?;
     let open = || {
-        let (device, formats) = torch::resolve(options.devices.first(), options.precision)?;
-        let opened = Opened::new(&file, options.code, device)?;
-        opened.into_backend(&file, &formats, options.decoding)
+        let (way, device) = (options.way, options.devices.first());
+        let (device, formats) = torch::resolve_for(way, device, options.precision)?;
+        let planned = Planned::new(&file, options.code, device, &formats, way)?;
+        planned.with_decoding(options.decoding).backend()
     };
     open().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
+}
+
+/// Returns how a network runs on its first device: the format and the way, with the measurements, if
+/// the network has been loaded before, and otherwise everything that will be tried.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`](super::load).
+pub fn runs(options: &NetworkOptions) -> Result<String, LoadError> {
+    let file = network_file(options)?;
+    let find = || {
+        let (way, device) = (options.way, options.devices.first());
+        let (device, formats) = torch::resolve_for(way, device, options.precision)?;
+        let planned = Planned::new(&file, options.code, device, &formats, way)?;
+        Ok(planned.outlook())
+    };
+    find().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
 }
 
 /// Returns a network's metadata after checking it. `None` means the built-in network.
@@ -205,7 +236,7 @@ mod tests {
     use super::*;
     use crate::backend::tests::{assert_close, assert_same, positions};
     use crate::backend::{BuiltIn, DeviceChoice, Precision};
-    use crate::network::backends::{Loader, load, load_for_many};
+    use crate::inference::{Loader, load, load_for_many};
     use crate::torch::tiny;
 
     fn options(net: Option<&Path>) -> BackendOptions {

@@ -1,3 +1,0 @@
-//! Replaces `network` in programs that are built without libtorch, in which no families exist.
-
-pub mod backends;

@@ -1,7 +1,9 @@
 //! Tests the page in a browser, using it as a person would.
 
 mod analysis;
+mod board;
 mod game;
+mod layout;
 mod whole;
 
 use super::Server;

@@ -88,7 +88,7 @@ fn a_game_is_pasted_and_stepped_through() {
     ] {
         browser.wait(&format!("document.querySelector('{shown}')"));
     }
-    assert_eq!(browser.text("#review-below span"), "2:44");
+    assert_eq!(browser.text("#review-below time"), "2:44");
     // Step with keys, and with a click on the middle of the graph.
     let place = "+document.querySelector('#review-graph').getAttribute('aria-valuenow')";
     for (key, ply) in [("ArrowRight", 7), ("Home", 0), ("ArrowDown", 6)] {

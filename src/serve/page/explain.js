@@ -54,13 +54,18 @@ async function asked(path, body) {
 
 const explainSoon = settled(explain, WAIT);
 
+/** Returns the name of the chosen picture. */
+const viewed = () => form.elements[form.elements.view.value === "network" ? "inside" : "view"].value;
+
 async function explain() {
   if (!isShown) return;
   waiting?.abort();
   waiting = new AbortController();
-  const { network: name, view, elo } = Object.fromEntries(new FormData(form));
+  const { network: name, elo } = Object.fromEntries(new FormData(form));
+  const view = viewed();
   const isAttention = view === "attention";
   const reads = network(name)?.ratings;
+  for (const it of form.querySelectorAll(".network")) it.hidden = form.elements.view.value !== "network";
   for (const it of form.querySelectorAll(".attention")) it.hidden = !isAttention;
   at("rated").hidden = !reads || isAttention;
   const ending = studying.game().ending();
@@ -79,9 +84,9 @@ async function explain() {
     say("The network is being looked into…");
     const question = { ...request, attention: false, ...(reads && { elo: Number(elo) }) };
     const { explanation } = await asked("/v1/explain", question);
-    if (current === answers && form.elements.view.value === view) {
+    if (current === answers && viewed() === view) {
       views[view](explanation);
-      showValues(explanation);
+      if (view === "layers") showValues(explanation);
     }
     trouble("");
   } catch (error) {
@@ -109,7 +114,7 @@ function attention(request) {
 }
 
 function showAttention(seen, current) {
-  if (current !== answers || form.elements.view.value !== "attention") return;
+  if (current !== answers || viewed() !== "attention") return;
   const { layer, layers, head, heads } = seen;
   form.elements.layer.max = layers;
   form.elements.head.max = heads;
@@ -125,7 +130,7 @@ function showAttention(seen, current) {
 /** Shows where a square attends. */
 function look(name) {
   square = name;
-  if (form.elements.view.value === "attention") explain();
+  if (viewed() === "attention") explain();
 }
 
 // Pictures
@@ -139,21 +144,35 @@ function table(head, rows) {
   return element("table", {}, element("tr", {}, ...cells("th", head)), ...made);
 }
 
+/** Says in words which pieces matter most; they are sorted by their worth. */
+function inWords({ occlusion: { q } }, worth) {
+  const turn = studying.game().position.turn === "white" ? "White" : "Black";
+  const chances = (q) => percent((1 + q) / 2);
+  const told = [`${turn} is to move and can expect ${chances(q)} of the points.`];
+  const own = worth.find((it) => it.side === turn && it.worth > 0);
+  if (own) told.push(`The ${own.name} matters most: without it, ${chances(own.q)} would remain.`);
+  const other = worth.find((it) => it.side !== turn && it.worth < 0);
+  if (other) told.push(`${other.side}'s ${other.name} is the strongest on the other side: without it, ${turn} could expect ${chances(other.q)}.`);
+  return told.join(" ");
+}
+
 const views = {
   /** Shows how much the value falls without each piece. */
   pieces(explanation) {
     const { q, pieces } = explanation.occlusion;
-    const worth = pieces.filter((it) => it.q !== null).map((it) => ({ ...it, worth: (q - it.q) / 2 }));
+    const worth = pieces.filter((it) => it.q !== null).map((it) => ({
+      ...it,
+      worth: (q - it.q) / 2,
+      side: it.piece === it.piece.toUpperCase() ? "White" : "Black",
+      name: `${PIECES[it.piece.toLowerCase()]} on ${nameOf(it.square)}`,
+    }));
     const weights = new Array(64).fill(0);
     for (const it of worth) weights[it.square] = it.worth;
     board.light(weights);
     worth.sort((one, other) => Math.abs(other.worth) - Math.abs(one.worth));
-    say("The pieces on which the network's judgement rests.");
+    say(inWords(explanation, worth));
     at("legend").textContent = "Each piece is removed in turn. Red: the side to move would expect to score less without it. Blue: more.";
-    const rows = worth.slice(0, ROWS).map(({ piece, square: on, worth: share }) => [
-      `${piece === piece.toUpperCase() ? "White" : "Black"} ${PIECES[piece.toLowerCase()]} ${nameOf(on)}`,
-      signed(share),
-    ]);
+    const rows = worth.slice(0, ROWS).map((it) => [`${it.side} ${it.name}`, signed(it.worth)]);
     at("figure").replaceChildren(table(["piece", "worth in expected score"], rows));
   },
 

@@ -4,7 +4,9 @@ import { isAbort, post } from "./api.js";
 import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { analyse, confirmed, finder, review, trouble } from "./dom.js";
+import { answerDraw } from "./draw.js";
 import { Game, opposite } from "./game.js";
+import { showTaken } from "./material.js";
 import { MoveList } from "./movelist.js";
 import { openingOf } from "./openings.js";
 import { asked, searches } from "./opponents.js";
@@ -18,7 +20,7 @@ import { Tree } from "./tree.js";
 const PACE = 350;
 
 const at = finder("play");
-const board = new Board(at("board"), { play: playMine, typed: at("typed") });
+const board = new Board(at("board"), { play: playMine, typed: at("typed"), premoved: () => say(status()) });
 const moves = new MoveList(at("moves"), { choose: ({ ply }) => step(ply) });
 const clock = new Clock({ mine: at("mine"), theirs: at("theirs"), flag: lost });
 
@@ -40,22 +42,27 @@ function draw() {
   const { game, stage } = match;
   const shown = game.at(ply);
   const canMove = isLive() && stage !== "over" && isMine();
-  board.show(shown, { orientation: view, mine: canMove ? match.mine : undefined, why: whyNot() });
+  const canPremove = isLive() && stage === "playing" && !isMine();
+  const [mine, ahead] = [canMove, canPremove].map((can) => (can ? match.mine : undefined));
+  board.show(shown, { orientation: view, mine, ahead, why: whyNot() });
+  showTaken(at("mine").querySelector(".taken"), shown, match.mine);
+  showTaken(at("theirs").querySelector(".taken"), shown, opposite(match.mine));
   const tree = Tree.of(game);
   moves.show(tree, tree.at(ply));
   at("record").hidden = at("tools").hidden = stage === "setup";
   at("form").hidden = stage !== "setup";
-  for (const name of ["back", "hint", "resign"]) at(name).hidden = stage !== "playing";
+  for (const name of ["back", "hint", "draw", "resign"]) at(name).hidden = stage !== "playing";
   for (const name of ["rematch", "review", "analyse"]) at(name).hidden = stage !== "over";
   at("back").disabled = game.moves.length === 0;
   at("hint").disabled = !canMove;
+  at("draw").disabled = !canMove || match.offered === game.moves.length;
   nameOpening(shown);
 }
 
 /** Returns why no move can be made now. */
 function whyNot() {
   if (match.stage === "over") return "The game is over: start a new one.";
-  if (!isLive()) return "This is an earlier position: press End to go back to the game.";
+  if (!isLive()) return "This is an earlier position: choose the last move to go back to the game.";
   return match.stage === "setup" ? "Your opponent moves first: press Start game." : "It is your opponent's move.";
 }
 
@@ -65,7 +72,8 @@ async function nameOpening(game) {
 }
 
 function seat() {
-  at("theirs").firstElementChild.textContent = match.opponent?.name ?? "Opponent";
+  const { name = "Opponent", measured } = match.opponent ?? {};
+  at("theirs").firstElementChild.textContent = measured ? `${name} (${measured})` : name;
 }
 
 /** Goes to a position of the game. */
@@ -78,14 +86,17 @@ function step(to) {
 /** Returns the state of the game in words. */
 function status() {
   const { game, mine, stage, why } = match;
-  if (!isLive()) return "An earlier position: press End to go back to the game.";
+  if (!isLive()) return "An earlier position: choose the last move to go back to the game.";
   if (stage === "setup") return isMine() ? "Make a move to start." : "Your opponent moves first.";
   if (stage === "over") {
     const winner = { "1-0": "white", "0-1": "black" }[game.result];
     const outcome = winner ? (winner === mine ? "You win" : "You lose") : "A draw";
     return `${outcome}: ${why}. ${game.result}`;
   }
-  if (!isMine()) return "Your opponent is thinking.";
+  if (!isMine()) {
+    const premove = board.premove();
+    return `Your opponent is thinking.${premove ? ` Your next move is ${premove}: click the board to cancel it.` : ""}`;
+  }
   const last = game.moves.at(-1);
   const check = game.position.isCheck() ? " You are in check." : "";
   return `${last ? `Your opponent plays ${last.san}. ` : ""}Your move.${check}`;
@@ -180,8 +191,14 @@ function playMine(move) {
   if (match.stage === "setup") start(match, match.mine);
   if (match.stage !== "playing" || !isMine()) return draw();
   waiting?.abort();
-  clock.moved("mine");
-  match.game.play(move);
+  playFor("mine", move);
+}
+
+/** Plays a side's move, and continues the game. */
+function playFor(side, move) {
+  clock.moved(side);
+  const played = match.game.play(move);
+  if (clock.isOn) played.clock = clock.left[side] / 1000;
   playMove(match.game);
   go();
 }
@@ -194,16 +211,17 @@ function limits({ opponent }) {
 async function theirMove() {
   const { game, opponent } = match;
   const request = { ...game.request(), ...asked(opponent, opponent.elo), limits: limits(match) };
-  const count = game.moves.length;
-  const pause = new Promise((resolve) => setTimeout(resolve, PACE));
-  const answer = await ask(request);
-  await pause;
-  const isWanted = match.game === game && match.stage === "playing" && game.moves.length === count;
-  if (!answer || !isWanted) return;
-  clock.moved("theirs");
-  game.play(game.legal(answer.move.uci));
-  playMove(game);
-  go();
+  const began = performance.now();
+  const asking = ask(request);
+  const { signal } = waiting;
+  const answer = await asking;
+  if (!answer) return;
+  // People take their time, which the answer states.
+  const time = Math.max(PACE, answer.thinking_ms ?? 0) - (performance.now() - began);
+  await new Promise((resolve) => setTimeout(resolve, time));
+  if (signal.aborted) return;
+  playFor("theirs", game.legal(answer.move.uci));
+  board.playPremove();
 }
 
 /** Requests a move; returns nothing if it is no longer wanted. */
@@ -238,6 +256,22 @@ at("hint").addEventListener("click", async () => {
   if (!answer?.move || match.game !== game || game.moves.length !== count || !isLive()) return;
   board.arrows([{ uci: answer.move.uci, share: 0.7 }], "blue");
   say(`Hint: ${answer.move.san}.`);
+});
+
+at("draw").addEventListener("click", async () => {
+  const { game, opponent, mine } = match;
+  const count = (match.offered = game.moves.length);
+  at("draw").disabled = true;
+  waiting = new AbortController();
+  const { signal } = waiting;
+  try {
+    const { isAccepted, text } = await answerDraw(game, opponent, opposite(mine), signal);
+    if (signal.aborted || match.game !== game || game.moves.length !== count) return;
+    if (isAccepted) end("1/2-1/2", "agreement");
+    else say(text);
+  } catch (error) {
+    if (!isAbort(error)) trouble(error.message);
+  }
 });
 
 at("resign").addEventListener("click", async () => {
@@ -281,8 +315,9 @@ function store() {
   const { game, stage, mine, opponent, minutes, increment, why } = match;
   if (stage === "setup") return;
   const played = game.moves.map(({ uci }) => uci);
+  const clocks = game.moves.map((move) => move.clock);
   const { fen, tags, result } = game;
-  remember("game", { fen, tags, result, played, stage, mine, opponent, minutes, increment, why, left: clock.left });
+  remember("game", { fen, tags, result, played, clocks, stage, mine, opponent, minutes, increment, why, left: clock.left });
 }
 
 /** Restores and shows a saved game; returns whether there was one. */
@@ -291,7 +326,7 @@ function restore() {
   if (!kept) return false;
   try {
     const game = new Game(kept.fen, kept.tags);
-    for (const uci of kept.played) game.play(game.legal(uci));
+    kept.played.forEach((uci, ply) => (game.play(game.legal(uci)).clock = kept.clocks?.[ply] ?? undefined));
     game.result = kept.result;
     const { stage, mine, opponent, minutes, increment, why } = kept;
     match = { game, stage, mine, opponent, minutes, increment, why, fen: kept.fen };

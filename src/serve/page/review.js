@@ -12,6 +12,7 @@ import { tryAgain } from "./review_retry.js";
 import { actions, at, board, drawAll, drawGraph, keys, state } from "./review_view.js";
 import { openSettings } from "./settings.js";
 import { save } from "./store.js";
+import { Tree } from "./tree.js";
 
 /** The key under which the last request is stored, for a reload. */
 const KEY = "review";
@@ -68,7 +69,9 @@ async function review(request) {
 /** Shows a game whose review begins. */
 function begun(report, isByBrowser) {
   state.trying?.leave();
-  Object.assign(state, { report, game: gameOf(report), at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
+  const game = gameOf(report);
+  report.plies.forEach(({ clock }, ply) => (game.moves[ply].clock = clock ?? undefined));
+  Object.assign(state, { report, game, tree: Tree.of(game), at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
   showForm(false);
   at("shown").hidden = false;
   at("progress").hidden = false;

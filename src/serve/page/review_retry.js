@@ -160,5 +160,4 @@ export function tryAgain(ply, settings, by) {
   go(ply.ply);
   state.trying = new Retry(ply, settings, by);
   draw();
-  at("above").scrollIntoView({ block: "nearest" });
 }

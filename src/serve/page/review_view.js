@@ -2,10 +2,13 @@
 
 import { Board } from "./board.js";
 import { element } from "./dom.js";
-import { Game } from "./game.js";
+import { Game, opposite } from "./game.js";
+import { showTaken } from "./material.js";
+import { MoveList } from "./movelist.js";
 import { MARKS, arrowMoves, factSquares, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
-import { about, clockAt, make, moveCells, player, pointInGraph, pointInMoves } from "./review_parts.js";
+import { about, clockAt, make, player, pointInGraph } from "./review_parts.js";
 import { scoreGraph, sharesOf, showBar, summaryTable, winAt } from "./review_parts.js";
+import { Tree } from "./tree.js";
 
 export const at = (name) => document.getElementById(`review-${name}`);
 const main = document.getElementById("review");
@@ -14,9 +17,11 @@ export const board = new Board(at("board"), {
   typed: at("typed"),
 });
 
+const moves = new MoveList(at("moves"), { choose: ({ ply }) => goTold(ply), about: aboutMove });
+
 /** The current view: the report as far as it is known, its game, and the place in it, which may be in a line.
  * `trying` is a mistake that is being retried, which then draws the board and the words. */
-export const state = { report: undefined, game: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
+export const state = { report: undefined, game: undefined, tree: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
 /** The action that starts retrying a mistake. */
 export const actions = { tryAgain: () => {} };
 
@@ -41,19 +46,27 @@ function card(report, side) {
 
 /** Draws the graph as far as the scores are known. */
 export function drawGraph() {
-  at("graph").replaceChildren(...scoreGraph(state.report, go));
+  at("graph").replaceChildren(...scoreGraph(state.report, goTold));
   point();
 }
 
 export function drawAll() {
   const { report, isDone } = state;
-  at("moves").replaceChildren(...moveCells(report, go));
   at("summary").replaceChildren(summaryTable(report));
   at("about").textContent = about(report);
   at("sides").replaceChildren(...["white", "black"].map((side) => card(report, side)));
   for (const name of ["sides", "figures"]) at(name).hidden = !isDone;
   drawGraph();
   draw();
+}
+
+/** Returns what the report knows about a move in the list. */
+function aboutMove({ ply }) {
+  const { plies, game } = state.report;
+  const { mark } = plies[ply - 1];
+  const isLastOfBook = ply === game.book_plies && game.opening && ply < plies.length;
+  const note = isLastOfBook ? `Here the game leaves the table of openings: ${game.opening}` : undefined;
+  return { note, ...(mark && { mark, sign: MARKS[mark].sign, title: MARKS[mark].name }) };
 }
 
 // Parts that are drawn at each step
@@ -95,9 +108,12 @@ export function draw() {
   if (trying) trying.draw();
   else drawWords();
   showBar(at("bar"), line || trying ? null : winAt(report, ply), view === "black");
-  for (const [name, side] of [["above", view === "white" ? "black" : "white"], ["below", view]]) {
+  for (const [name, side] of [["above", opposite(view)], ["below", view]]) {
     const rating = report[side].rating ? ` (${report[side].rating})` : "";
-    at(name).replaceChildren(`${player(report, side)}${rating}`, element("span", { textContent: clockAt(report, side, ply) }));
+    const [who, taken, time] = at(name).children;
+    who.textContent = `${player(report, side)}${rating}`;
+    showTaken(taken, board.game, side);
+    time.textContent = clockAt(report, side, ply);
   }
   const { words, chart } = sharesOf(report, here);
   // The curves would reveal the answer.
@@ -112,7 +128,7 @@ function point() {
   const { report, at: ply } = state;
   const [graph, win, here] = [at("graph"), winAt(report, ply), report.plies[ply - 1]];
   pointInGraph(graph, report, ply);
-  pointInMoves(at("moves"), ply);
+  moves.show(state.tree, state.tree.at(ply));
   graph.setAttribute("aria-valuemax", report.plies.length);
   graph.setAttribute("aria-valuenow", ply);
   const score = win === null ? "not searched yet" : `${Math.round(win)} of 100 for White`;
@@ -126,7 +142,7 @@ export function fill(heading, kind, parts) {
   told.className = `told ${kind}`;
   at("moment").textContent = heading;
   at("why").replaceChildren(...parts);
-  if (hadFocus) (told.querySelector("[aria-current]") ?? told.querySelector("button"))?.focus();
+  if (hadFocus) (told.querySelector("[aria-current]") ?? told.querySelector("button"))?.focus({ preventScroll: true });
 }
 
 export function button(text, act, className = "") {
@@ -150,7 +166,7 @@ function drawWords() {
   if (!isDone) {
     help(here ? "The move is judged once all positions are searched." : "The graph grows as positions are searched. Go through the game meanwhile: click a move, or the graph.");
   } else if (!here) {
-    help("The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark.");
+    parts.push(make("p", { class: "muted keys" }, "The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark."));
     const first = nextMark(report, 0, 1, isBad);
     if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main")));
   } else if (isBad(here) && here.best) {
@@ -169,6 +185,12 @@ export function go(ply) {
   draw();
 }
 
+/** Goes to a ply that was chosen away from the words, which must be in view. */
+function goTold(ply) {
+  go(ply);
+  at("told").scrollIntoView({ block: "nearest" });
+}
+
 /** Steps through the game, or through the line that is being viewed; stepping back from its start leaves the line. */
 function step(by) {
   const { line } = state;
@@ -184,7 +206,7 @@ function mark(by) {
 }
 
 function flip() {
-  state.view = state.view === "white" ? "black" : "white";
+  state.view = opposite(state.view);
   draw();
 }
 

@@ -32,7 +32,7 @@ export class Tree {
   static of(game) {
     const tree = new Tree(game.fen, { ...game.tags });
     tree.result = game.result;
-    game.moves.reduce((node, { move }) => tree.play(node, move), tree.root);
+    game.moves.reduce((node, { move, clock }) => Object.assign(tree.play(node, move), { clock }), tree.root);
     return tree;
   }
 

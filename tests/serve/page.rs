@@ -2,6 +2,8 @@
 
 mod analysis;
 mod game;
+mod kept;
+mod pasted;
 mod whole;
 
 use super::Server;

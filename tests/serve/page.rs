@@ -3,7 +3,9 @@
 mod analysis;
 mod board;
 mod game;
+mod kept;
 mod layout;
+mod pasted;
 mod whole;
 
 use super::Server;

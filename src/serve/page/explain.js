@@ -3,8 +3,9 @@
 import { html, isAbort, post } from "./api.js";
 import { Board } from "./board.js";
 import { chart } from "./chart.js";
-import { element, finder, settled, trouble } from "./dom.js";
+import { element, finder, playFrom, settled, trouble } from "./dom.js";
 import * as compare from "./compare.js";
+import { fenOf } from "./fen.js";
 import * as imagine from "./imagine.js";
 import { listNetworks, network } from "./opponents.js";
 import { percent } from "./score.js";
@@ -48,8 +49,15 @@ function draw() {
 /** Sends a request, unless it has been sent already. */
 async function asked(path, body) {
   const question = path + JSON.stringify(body);
-  if (!answers.has(question)) answers.set(question, post(path, body, waiting.signal));
-  return answers.get(question);
+  const current = answers;
+  if (!current.has(question)) current.set(question, post(path, body, waiting.signal));
+  try {
+    return await current.get(question);
+  } catch (error) {
+    // It can be asked again.
+    current.delete(question);
+    throw error;
+  }
 }
 
 const explainSoon = settled(explain, WAIT);
@@ -68,7 +76,7 @@ async function explain() {
   for (const it of form.querySelectorAll(".network")) it.hidden = form.elements.view.value !== "network";
   for (const it of form.querySelectorAll(".attention")) it.hidden = !isAttention;
   at("rated").hidden = !reads || isAttention;
-  const ending = studying.game().ending();
+  const ending = studying.game().forcedEnding();
   board.light(new Array(64).fill(0));
   board.arrows([]);
   at("figure").replaceChildren();
@@ -92,7 +100,7 @@ async function explain() {
   } catch (error) {
     if (isAbort(error)) return;
     say("");
-    trouble(error.message);
+    trouble(error.message, explain);
   }
 }
 
@@ -207,7 +215,8 @@ const views = {
 
 form.addEventListener("input", explainSoon);
 form.addEventListener("submit", (event) => event.preventDefault());
-at("save").addEventListener("click", async () => {
+at("save").addEventListener("click", saveAll);
+async function saveAll() {
   say("The explanation is being written…");
   try {
     const page = await html("/v1/explain", { ...studying.game().request(), network: form.elements.network.value });
@@ -216,12 +225,13 @@ at("save").addEventListener("click", async () => {
     trouble("");
   } catch (error) {
     say("");
-    trouble(error.message);
+    trouble(error.message, saveAll);
   }
-});
+}
 at("previous").addEventListener("click", () => studying.step(-1));
 at("next").addEventListener("click", () => studying.step(1));
 at("flip").addEventListener("click", studying.flip);
+at("play").addEventListener("click", () => playFrom(fenOf(study.node.position)));
 at("analyse").addEventListener("click", () => (location.hash = "#analyse"));
 
 export const { press } = studying;

@@ -4,8 +4,9 @@ import { Board } from "./board.js";
 import { element } from "./dom.js";
 import { Game, opposite } from "./game.js";
 import { showTaken } from "./material.js";
+import { mistakesOf } from "./mistakes.js";
 import { MoveList } from "./movelist.js";
-import { MARKS, arrowMoves, factSquares, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
+import { MARKS, arrowMoves, factSquares, fenAt, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
 import { about, clockAt, make, player, pointInGraph } from "./review_parts.js";
 import { scoreGraph, sharesOf, showBar, summaryTable, winAt } from "./review_parts.js";
 import { Tree } from "./tree.js";
@@ -22,8 +23,8 @@ const moves = new MoveList(at("moves"), { choose: ({ ply }) => goTold(ply), abou
 /** The current view: the report as far as it is known, its game, and the place in it, which may be in a line.
  * `trying` is a mistake that is being retried, which then draws the board and the words. */
 export const state = { report: undefined, game: undefined, tree: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
-/** The action that starts retrying a mistake. */
-export const actions = { tryAgain: () => {} };
+/** The actions that start retrying a mistake and practising those of a side. */
+export const actions = { tryAgain: () => {}, practise: () => {} };
 
 // Parts that are drawn once
 
@@ -78,6 +79,16 @@ function onBoard() {
   const branch = new Game(line.start);
   for (const { san } of line.moves.slice(0, line.step)) branch.play(branch.legal(san));
   return branch;
+}
+
+/** Returns the place of the position on the board: the plies of the game before it and the moves of a line, in UCI
+ * notation; nothing if it comes after another move than the game's. */
+export function placeOnBoard() {
+  const { report, line, at: ply, trying } = state;
+  if (!line && trying) return { ply: trying.ply.ply - 1, line: trying.played ? [trying.played.moves.at(-1).uci] : [] };
+  const start = line ? [ply, ply - 1].find((it) => it >= 0 && fenAt(report, it) === line.start) : ply;
+  const moves = line ? line.moves.slice(0, line.step).map(({ uci }) => uci) : [];
+  return start === undefined ? undefined : { ply: start, line: moves };
 }
 
 /** Creates a badge in the corner of a square. */
@@ -168,7 +179,9 @@ function drawWords() {
   } else if (!here) {
     parts.push(make("p", { class: "muted keys" }, "The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark."));
     const first = nextMark(report, 0, 1, isBad);
-    if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main")));
+    const sides = ["white", "black"].filter((side) => (report.side ?? side) === side && mistakesOf(report, side).length);
+    const practise = sides.map((side) => button(`Practise ${report.side ? "my" : `${player(report, side)}'s`} mistakes`, () => actions.practise(side)));
+    if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main"), ...practise));
   } else if (isBad(here) && here.best) {
     parts.push(buttons(button("Try again", () => actions.tryAgain(here), "main")));
   }

@@ -17,6 +17,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import logging
 import math
 import os
 import sys
@@ -55,6 +56,9 @@ def __getattr__(name: str) -> str:
 # ------------------------------------------------------------------- programs
 
 _PROGRAMS = ("tessera", "tessera-train")
+# The time limit for the engine to load its network, and python-chess's own for its other answers.
+_START_SECONDS = 120.0
+_ANSWER_SECONDS = 10.0
 
 
 def program(name: str = "tessera") -> str:
@@ -65,18 +69,37 @@ def program(name: str = "tessera") -> str:
 
 
 def engine(**options: str | int | bool | None) -> chess.engine.SimpleEngine:
-    """Starts the engine for python-chess, with UCI options such as `UCI_Elo=1500`.
+    """Starts the engine for python-chess, with UCI options such as `UCI_Elo=1500`, and loads its network.
 
-    Use it in a `with` statement, or call its `quit`.
+    Use it in a `with` statement, or call its `quit`. Raises `chess.engine.EngineError` if the engine does not play as
+    told, for example because a network cannot be read or an option's value is invalid. Errors that it reports later
+    are logged by the logger `tessera_chess`.
     """
     import chess.engine
 
-    started = chess.engine.SimpleEngine.popen_uci(program(), env=_environment())
+    problems: list[str] = []
+    logger = logging.getLogger(__name__)
+
+    class Protocol(chess.engine.UciProtocol):
+        def line_received(self, line: str) -> None:
+            _, is_problem, text = line.partition("info string ERROR: ")
+            if is_problem:
+                problems.append(text)
+                if is_started:
+                    logger.error(text)
+
+    is_started = False
+    started = chess.engine.SimpleEngine.popen(Protocol, program(), timeout=_START_SECONDS, env=_environment())
     try:
         started.configure(options)
+        # Loads the network. A ping would, too, but python-chess warns of the messages that come with it.
+        started.play(chess.Board(), chess.engine.Limit(nodes=1), game=object())
+        if problems:
+            raise chess.engine.EngineError("; ".join(dict.fromkeys(problems)))
     except BaseException:
         started.close()
         raise
+    started.timeout, is_started = _ANSWER_SECONDS, True
     return started
 
 

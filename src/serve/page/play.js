@@ -185,6 +185,12 @@ function end(result, why) {
 
 function lost(side) {
   const loser = side === "mine" ? match.mine : opposite(match.mine);
+  const winner = opposite(loser);
+  // FIDE Laws 6.9: if no series of legal moves lets the opponent mate, the game is drawn.
+  if (match.game.position.hasInsufficientMaterial(winner)) {
+    const name = winner === "white" ? "White" : "Black";
+    return end("1/2-1/2", `${TIME}, but ${name} cannot mate`);
+  }
   end(loser === "white" ? "0-1" : "1-0", TIME);
 }
 

@@ -267,7 +267,7 @@ at("back").addEventListener("click", () => {
     delete game.tags.Termination;
     Object.assign(game.tags, timeTags());
     // Without time left, the game continues without a clock.
-    if (why === TIME) {
+    if (why?.startsWith(TIME)) {
       Object.assign(match, { minutes: 0, increment: 0 });
       game.tags.TimeControl = "-";
       clock.set(0, 0);

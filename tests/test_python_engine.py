@@ -15,14 +15,15 @@ import chess.engine
 sys.path.insert(0, str(ROOT / "python"))
 
 import tessera_chess
+import tessera_chess.play
 
 
 class EngineTest(unittest.TestCase):
     def setUp(self):
         program = str(binaries() / "tessera")
-        patches = {"program": lambda: program, "_environment": lambda: dict(os.environ)}
+        patches = {"program": lambda: program, "environment": lambda: dict(os.environ)}
         for name, replacement in patches.items():
-            patch = mock.patch.object(tessera_chess, name, replacement)
+            patch = mock.patch.object(tessera_chess.play, name, replacement)
             patch.start()
             self.addCleanup(patch.stop)
 

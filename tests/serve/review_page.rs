@@ -330,31 +330,3 @@ fn mistakes_are_practised() {
     browser.wait("document.querySelector('#analyse-moves button')");
     browser.assert_quiet();
 }
-
-/// The position of a review can be analysed and played.
-#[test]
-#[ignore = "in a browser: runs in tools/test --all"]
-fn a_review_leads_to_analysis_and_play() {
-    let server = Server::start(&[]);
-    let Some(mut browser) = open(&server, "review") else {
-        return;
-    };
-    review(&mut browser);
-    browser.click("#review-moves [data-ply=\"6\"]");
-    browser.click("#review-analyse");
-    let current = "document.querySelector('#analyse-moves [aria-current]')?.textContent";
-    browser.wait(&format!("{current}?.endsWith('Nf6')"));
-    // The analysis has the review's lines.
-    browser.wait("document.querySelector('#analyse-moves .variation')");
-    browser.click("nav [href=\"#review\"]");
-    browser.click("#review-why .line:last-of-type button:last-of-type");
-    let last = browser.text("#review-why .line [aria-current]");
-    browser.click("#review-analyse");
-    let san = last.rsplit(' ').next().unwrap();
-    browser.wait(&format!("{current}?.endsWith({})", json!(san)));
-    browser.click("nav [href=\"#review\"]");
-    browser.click("#review-from");
-    browser.wait("location.hash.startsWith('#play/')");
-    browser.wait("!document.querySelector('#play-form').hidden");
-    browser.assert_quiet();
-}

@@ -1,4 +1,4 @@
-//! Tests the texts, files and links that people bring.
+//! Tests the texts that people paste.
 
 use super::{contains, count, open};
 use crate::serve::Server;
@@ -6,74 +6,6 @@ use serde_json::json;
 
 const SANS: &str =
     "[...document.querySelectorAll('#analyse-moves button')].map((it) => it.textContent).join(' ')";
-const HASH: &str = "decodeURIComponent(location.hash)";
-
-#[test]
-#[ignore = "in a browser: runs in tools/test --all"]
-fn positions_are_read_in_all_their_forms() {
-    let server = Server::start(&[]);
-    let Some(mut browser) = open(&server, "analyse") else {
-        return;
-    };
-    let fen = "4k3/8/8/8/8/8/4P3/4K3 b - - 0 1";
-    let expected = format!("#analyse/{}", fen.replace(' ', "_"));
-    for text in [
-        fen.to_owned(),
-        fen.replace("0 1", "- -"),
-        fen.replace(" 0 1", ""),
-        format!("\"{fen}\""),
-        format!("“{fen}”"),
-        fen.replace(' ', "_"),
-        format!("position fen {fen}"),
-        format!("fen {fen}"),
-        fen.replace(" b ", " B "),
-        format!("  {}  ", fen.replace(' ', "   ")),
-        format!("[FEN \"{fen}\"]"),
-        format!(
-            "position fen {} moves e1e2 e8e7 e2e1 e7e8",
-            fen.replace(" b ", " w ")
-        ),
-    ] {
-        browser.load("1. e4");
-        browser.load(&text);
-        assert_eq!(browser.text("#analyse-problem"), "", "{text}");
-        let moves = browser.evaluate(&count("#analyse-moves button"));
-        match moves.as_u64().unwrap() {
-            0 => assert_eq!(browser.evaluate(HASH), json!(expected), "{text}"),
-            moves => assert_eq!(moves, 4, "{text}"),
-        }
-    }
-    browser.load("position startpos moves e2e4 e7e5");
-    assert_eq!(browser.evaluate(SANS), "1. e4 e5");
-    browser.assert_quiet();
-}
-
-#[test]
-#[ignore = "in a browser: runs in tools/test --all"]
-fn damaged_links_open_their_tab_with_a_message() {
-    let server = Server::start(&[]);
-    let Some(mut browser) = open(&server, "play") else {
-        return;
-    };
-    for (link, part, message) in [
-        ("analyse/4k3/8/8%2", "analyse", "The link is damaged"),
-        ("play/4k3%2", "play", "The link is damaged"),
-        ("analyse/4k3/8/8/8/8/8", "analyse", "it may be cut off"),
-        ("constructor", "play", "there is no “constructor”"),
-        ("toString/x", "play", "there is no “toString”"),
-    ] {
-        browser.go("about:blank");
-        browser.go(&format!("http://{}/#play", server.address));
-        browser.evaluate(&format!("location.hash = '#{link}'"));
-        browser.wait(&format!("!document.querySelector('#{part}').hidden"));
-        browser.wait(&contains("#trouble", message));
-        browser.evaluate("location.reload()");
-        browser.wait("document.readyState === 'complete' && document.body.dataset.ready");
-        browser.wait(&format!("!document.querySelector('#{part}').hidden"));
-        browser.click("#trouble");
-        browser.assert_quiet();
-    }
-}
 
 /// What a person wrote is in the exported PGN, in short lines.
 #[test]
@@ -165,48 +97,6 @@ fn one_of_several_games_is_chosen_with_or_without_tags() {
         }
         browser.fill("#analyse-form [name=game]", "1");
         browser.wait(&format!("{SANS} === '1. d4 d5 2. c4'"));
-    }
-    browser.assert_quiet();
-}
-
-#[test]
-#[ignore = "in a browser: runs in tools/test --all"]
-fn files_are_dropped_and_chosen_in_any_encoding() {
-    let server = Server::start(&[]);
-    let Some(mut browser) = open(&server, "analyse") else {
-        return;
-    };
-    let text = "[White \"Müller\"]\n\n1. e4 {schön} e5 *\n";
-    let latin: Vec<u8> = text.chars().map(|it| it as u8).collect();
-    let wide = |order: fn(u16) -> [u8; 2], mark: bool| -> Vec<u8> {
-        let units = mark
-            .then_some(0xfeff)
-            .into_iter()
-            .chain(text.encode_utf16());
-        units.flat_map(order).collect()
-    };
-    for (name, bytes) in [
-        ("UTF-8", text.as_bytes().to_vec()),
-        ("Latin-1", latin),
-        ("UTF-16LE", wide(u16::to_le_bytes, true)),
-        ("UTF-16BE", wide(u16::to_be_bytes, true)),
-        ("UTF-16LE without a mark", wide(u16::to_le_bytes, false)),
-    ] {
-        for part in ["analyse", "review"] {
-            browser.load("1. d4");
-            browser.evaluate(&format!(
-                "{{ const files = new DataTransfer(); \
-                 files.items.add(new File([new Uint8Array({})], 'a.pgn')); \
-                 const event = new DragEvent('drop', {{ bubbles: true, cancelable: true, dataTransfer: files }}); \
-                 document.querySelector('#{part}').dispatchEvent(event); }}",
-                json!(bytes)
-            ));
-            let field =
-                format!("document.querySelector('#{part}-form textarea').value.includes('Müller')");
-            browser.wait(&field);
-        }
-        browser.wait(&format!("{SANS} === '1. e4 e5'"));
-        assert_eq!(browser.text("#analyse-problem"), "", "{name}");
     }
     browser.assert_quiet();
 }

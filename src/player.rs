@@ -463,7 +463,7 @@ fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &m
              UCI_Elo and SelfElo are",
             properties.name
         ));
-    } else if settings.agent == AgentKind::Human && properties.correction.is_none() {
+    } else if settings.agent == AgentKind::Human && properties.people_correction().is_none() {
         listener.note(&format!(
             "{} has no correction (train export --correction): mates in one and pieces that can \
              be taken are seen alike at every rating",

@@ -516,7 +516,7 @@ fn ratings_ignored(settings: &Settings, backend: &dyn Backend) -> Option<String>
             "{name} reads no ratings: it imitates the players it was trained on, whatever \
              UCI_Elo and SelfElo are"
         ))
-    } else if properties.correction.is_none() {
+    } else if properties.people_correction().is_none() {
         Some(format!(
             "{name} has no correction (train export --correction): mates in one and pieces that \
              can be taken are seen alike at every rating"

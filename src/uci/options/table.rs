@@ -195,6 +195,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     decimal!("SmartPruningFactor" => search.smart_pruning, 0.0..=10.0),
     decimal!("LCBScale" => search.lcb_scale, 0.0..=10.0),
     decimal!("LCBMinVisits" => search.lcb_visits, 0.0..=1.0),
+    spin!("CorrectionVisits" => search.correction_visits, 0..=1_000_000),
     check!("MateSearch" => search.mate_search),
     check!("Syzygy50MoveRule" => search.tablebase.fifty_move_rule),
     check!("TwoFoldDraws" => search.two_fold_draws),

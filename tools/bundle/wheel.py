@@ -52,8 +52,8 @@ Tag: {tag}
 
 ENTRY_POINTS = f"""\
 [console_scripts]
-tessera = {NAME}:_tessera
-tessera-train = {NAME}:_train
+tessera = {NAME}.programs:tessera
+tessera-train = {NAME}.programs:train
 """
 
 

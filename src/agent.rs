@@ -15,7 +15,7 @@ mod value;
 use crate::backend::Backend;
 use crate::play::Agent;
 use crate::search::Search;
-pub use human::{HIGHEST_RATING, LOWEST_RATING};
+pub use human::{HIGHEST_RATING, LOWEST_RATING, thinking_time};
 pub use options::{DiffusionOptions, HumanOptions, Options};
 
 use diffusion::DiffusionAgent;

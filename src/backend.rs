@@ -299,7 +299,8 @@ pub struct Properties {
     pub has_error: bool,
     /// Whether it reads the players' ratings.
     pub reads_ratings: bool,
-    /// The correction of its policy where it stands for people's moves, if it has one.
+    /// The correction of its policy, if it has one: where it stands for people's moves if the network reads
+    /// ratings, and otherwise in a search.
     pub correction: Option<Arc<Correction>>,
     /// The batch size at which it reaches nearly full speed.
     pub recommended_batch: usize,
@@ -310,6 +311,18 @@ pub struct Properties {
 }
 
 impl Properties {
+    /// Returns the correction of the policy where it stands for people's moves.
+    #[must_use]
+    pub fn people_correction(&self) -> Option<&Correction> {
+        self.correction.as_deref().filter(|_| self.reads_ratings)
+    }
+
+    /// Returns the correction of the policy in a search.
+    #[must_use]
+    pub fn search_correction(&self) -> Option<&Correction> {
+        self.correction.as_deref().filter(|_| !self.reads_ratings)
+    }
+
     /// Checks that the backend predicts values.
     ///
     /// # Errors

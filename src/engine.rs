@@ -93,6 +93,14 @@ pub enum EngineError {
         /// The time waited.
         patience: Duration,
     },
+    /// The engine reports that it does not do what it was told.
+    #[error("the engine {engine} reports an error: {problem}")]
+    Problem {
+        /// The engine.
+        engine: String,
+        /// Its message.
+        problem: String,
+    },
     /// The answer is not a playable move.
     #[error("the engine {engine} answered `{answer}`, which is not a legal move in {fen}")]
     Illegal {
@@ -129,7 +137,8 @@ impl Engine {
     /// Starts an engine and sets its options.
     ///
     /// # Errors
-    /// [`EngineError`] if the engine does not start, does not speak UCI, or lacks an option.
+    /// [`EngineError`] if the engine does not start, does not speak UCI, lacks an option, or reports
+    /// an error.
     pub fn start(command: &EngineCommand) -> Result<Engine, EngineError> {
         let program = &command.program;
         let refused = |source| EngineError::Start {
@@ -298,7 +307,8 @@ impl Engine {
     }
 
     fn receive(&self, deadline: Instant, patience: Duration) -> Result<String, EngineError> {
-        self.output
+        let line = self
+            .output
             .recv_deadline(deadline)
             .map_err(|error| match error {
                 RecvTimeoutError::Timeout => EngineError::Silent {
@@ -306,7 +316,14 @@ impl Engine {
                     patience,
                 },
                 RecvTimeoutError::Disconnected => EngineError::Ended(self.name.clone()),
-            })
+            })?;
+        match problem(&line) {
+            Some(problem) => Err(EngineError::Problem {
+                engine: self.name.clone(),
+                problem: problem.to_owned(),
+            }),
+            None => Ok(line),
+        }
     }
 }
 
@@ -358,6 +375,15 @@ fn read_lines(output: ChildStdout, sender: &Sender<String>) {
             return;
         }
     }
+}
+
+/// Returns the problem that a line reports in the form of Stockfish and Tessera, or of Lc0.
+fn problem(line: &str) -> Option<&str> {
+    let prefixed = ["info string ERROR:", "error "];
+    let found = prefixed
+        .iter()
+        .find_map(|prefix| line.strip_prefix(prefix))?;
+    Some(found.trim())
 }
 
 fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {

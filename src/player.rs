@@ -24,6 +24,9 @@ use shakmaty::Position;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+/// Number of unusable tablebases that are named one by one; a damaged disk may hold hundreds.
+const MOST_TABLE_PROBLEMS: usize = 5;
+
 /// The settings of a player, and the counters that reset its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
@@ -50,9 +53,12 @@ pub struct Request<'a> {
 
 /// Receives a player's messages and reports.
 pub trait Listener {
-    /// Receives a message for the user, for example that something was loaded, is missing or
-    /// failed.
+    /// Receives a message for the user, for example that something was loaded.
     fn note(&mut self, text: &str);
+
+    /// Receives a reason why the player does not play as its settings say, and what it does
+    /// instead. It is sent before every answer, ahead of all notes, for as long as it applies.
+    fn problem(&mut self, text: &str);
 
     /// Signals that everything is loaded and the agent is about to start with these settings.
     fn begin(&mut self, settings: &Settings);
@@ -84,6 +90,7 @@ pub enum PlayerError {
 /// struct Quiet;
 /// impl Listener for Quiet {
 ///     fn note(&mut self, _: &str) {}
+///     fn problem(&mut self, _: &str) {}
 ///     fn begin(&mut self, _: &Settings) {}
 ///     fn report(&mut self, _: &Report) {}
 /// }
@@ -107,8 +114,9 @@ pub struct Player<F = EngineFactory> {
     seated: Option<Seated>,
     /// The tablebases last reported to the listener.
     tablebase: Tablebase,
-    /// The options of a backend that failed on its device; the CPU has replaced it since.
-    failed: Option<BackendOptions>,
+    /// The options of a backend that failed on its device, and its error; the CPU has replaced it
+    /// since.
+    failed: Option<(BackendOptions, String)>,
     /// Whether to play with a substitute if the requested network or agent cannot play, because a
     /// move that never comes loses the game.
     plays_on: bool,
@@ -152,6 +160,24 @@ impl Missing {
     }
 }
 
+/// The messages for the listener, sent after loading.
+#[derive(Default)]
+struct Messages {
+    problems: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Messages {
+    fn send(&self, listener: &mut dyn Listener) {
+        for problem in &self.problems {
+            listener.problem(problem);
+        }
+        for note in &self.notes {
+            listener.note(note);
+        }
+    }
+}
+
 /// An agent and the setup that it was last prepared for.
 struct Seated {
     kind: AgentKind,
@@ -189,8 +215,8 @@ impl<F: Factory> Player<F> {
     /// fails before the first report, the CPU replaces it.
     ///
     /// # Errors
-    /// [`PlayerError`]; the player remains usable. Any [`AgentError`] has also been sent to
-    /// `listener` as a note.
+    /// [`PlayerError`]; the player remains usable. The error has also been sent to `listener` as a
+    /// problem.
     pub fn answer(
         &mut self,
         request: &Request<'_>,
@@ -216,8 +242,12 @@ impl<F: Factory> Player<F> {
                 Ok(choice) => return Ok(choice),
                 Err(error) => error,
             };
-            listener.note(&error.to_string());
-            let goes_on = error.is_of_device() && self.leave_devices(&settings.backend, listener);
+            let told = one_line(&error);
+            let goes_on = error.is_of_device() && self.leave_devices(&settings.backend, &told);
+            match goes_on {
+                true => listener.problem(&format!("{told}; continuing on the CPU")),
+                false => listener.problem(&told),
+            }
             if !goes_on || has_reported {
                 return Err(error.into());
             }
@@ -229,12 +259,25 @@ impl<F: Factory> Player<F> {
     /// in for the human-like one, and [`Player::steadfast`] lists the other fallbacks.
     ///
     /// # Errors
-    /// [`LoadError`] if no network can be loaded.
+    /// [`LoadError`] if no network can be loaded; it has also been sent to `listener` as a problem.
     pub fn prepare(
         &mut self,
         setup: &Setup,
         limits: &Limits,
         listener: &mut dyn Listener,
+    ) -> Result<Settings, LoadError> {
+        let mut messages = Messages::default();
+        let prepared = self.prepare_any(setup, limits, &mut messages);
+        messages.send(listener);
+        prepared
+    }
+
+    /// Prepares the player with the first network that can be loaded.
+    fn prepare_any(
+        &mut self,
+        setup: &Setup,
+        limits: &Limits,
+        messages: &mut Messages,
     ) -> Result<Settings, LoadError> {
         self.missing.retain(Missing::is_missing);
         let at_hand = &setup.settings.backend.network;
@@ -242,11 +285,6 @@ impl<F: Factory> Player<F> {
         let mut networks = self.networks(&settings, at_hand);
         let last = networks.pop();
         let mut reason: Option<String> = None;
-        let warn = |reason: Option<String>, instead, listener: &mut dyn Listener| {
-            if let Some(reason) = reason {
-                listener.note(&format!("WARNING: {reason}; {instead}"));
-            }
-        };
         for (network, instead) in networks {
             let known = self.missing.iter().find(|it| it.covers(&network));
             let known = known.map(|missing| missing.reason.clone());
@@ -254,9 +292,10 @@ impl<F: Factory> Player<F> {
                 Some(known) => known,
                 None => {
                     settings.backend.network = network.clone();
-                    match self.prepare_player(setup, &mut settings, listener) {
+                    match self.prepare_player(setup, &mut settings, messages) {
                         Ok(()) => {
-                            warn(reason, instead, listener);
+                            let told = reason.map(|reason| format!("{reason}; {instead}"));
+                            messages.problems.splice(0..0, told);
                             return Ok(settings);
                         }
                         Err(error) => {
@@ -276,13 +315,13 @@ impl<F: Factory> Player<F> {
         }
         let (network, instead) = last.unwrap_or_else(|| (at_hand.clone(), ""));
         settings.backend.network = network;
-        let prepared = self.prepare_player(setup, &mut settings, listener);
-        let instead = if prepared.is_ok() {
-            instead
-        } else {
-            "and no other network can be used"
+        let prepared = self.prepare_player(setup, &mut settings, messages);
+        let told = match (&prepared, reason) {
+            (Ok(()), reason) => reason.map(|reason| format!("{reason}; {instead}")),
+            (Err(_), Some(reason)) => Some(format!("{reason}; no other network can be used")),
+            (Err(error), None) => Some(one_line(error)),
         };
-        warn(reason, instead, listener);
+        messages.problems.splice(0..0, told);
         prepared.map(|()| settings)
     }
 
@@ -331,15 +370,20 @@ impl<F: Factory> Player<F> {
 
     /// Drops a failed backend so that the next search reloads it, on the CPU unless it already ran
     /// there. Returns whether the device changes.
-    fn leave_devices(&mut self, options: &BackendOptions, listener: &mut dyn Listener) -> bool {
+    fn leave_devices(&mut self, options: &BackendOptions, error: &str) -> bool {
         self.reset();
         let is_elsewhere = options.network != on_the_cpu(&options.network);
-        let goes_on = self.failed.as_ref() != Some(options) && is_elsewhere;
+        let goes_on = self.failure_of(options).is_none() && is_elsewhere;
         if goes_on {
-            listener.note("continuing on the CPU");
-            self.failed = Some(options.clone());
+            self.failed = Some((options.clone(), error.to_owned()));
         }
         goes_on
+    }
+
+    /// Returns the error with which the backend of `options` failed on its device.
+    fn failure_of(&self, options: &BackendOptions) -> Option<&str> {
+        let failed = self.failed.as_ref().filter(|(of, _)| of == options);
+        failed.map(|(_, error)| error.as_str())
     }
 
     /// Ensures that the configured agent is loaded and up to date. Unchanged parts stay loaded.
@@ -347,7 +391,7 @@ impl<F: Factory> Player<F> {
         &mut self,
         setup: &Setup,
         settings: &mut Settings,
-        listener: &mut dyn Listener,
+        messages: &mut Messages,
     ) -> Result<(), LoadError> {
         let mut options = settings.agent_options();
         if self.game_seed.0 != setup.game {
@@ -356,20 +400,24 @@ impl<F: Factory> Player<F> {
         if settings.most_nodes.is_some() && options.search.seed == 0 {
             options.search.seed = self.game_seed.1;
         }
-        self.look_for_tables(&options.search.tablebase, listener);
         let mut wanted = settings.backend.clone();
-        if self.failed.as_ref() == Some(&wanted) {
+        let failure = self.failure_of(&wanted).map(ToOwned::to_owned);
+        if failure.is_some() {
             wanted.network = on_the_cpu(&wanted.network);
         }
-        let backend = self.backend(&wanted, listener)?;
+        let backend = self.backend(&wanted, messages)?;
+        let failure = failure.map(|error| format!("{error}; it plays on the CPU"));
+        messages.problems.extend(failure);
         if self.plays_on {
-            sit_in(settings, &*backend, listener);
+            messages.problems.extend(sit_in(settings, &*backend));
         }
+        self.look_for_tables(&options.search.tablebase, messages);
         let kind = settings.agent;
         let seated = match self.seated.take().filter(|seated| seated.kind == kind) {
             Some(seated) => self.seated.insert(seated),
             None => {
-                warn_ratings_ignored(settings, &*backend, listener);
+                let ignored = ratings_ignored(settings, &*backend);
+                messages.notes.extend(ignored);
                 self.seated.insert(Seated {
                     kind,
                     game: setup.game,
@@ -398,7 +446,7 @@ impl<F: Factory> Player<F> {
     fn backend(
         &mut self,
         options: &BackendOptions,
-        listener: &mut dyn Listener,
+        messages: &mut Messages,
     ) -> Result<Arc<dyn Backend>, LoadError> {
         let (mut has_network, mut evaluates_alike) = (false, false);
         if let Some(Loaded {
@@ -422,7 +470,7 @@ impl<F: Factory> Player<F> {
         if !has_network {
             let properties = backend.properties();
             let format = properties.format.as_ref();
-            listener.note(&format!(
+            messages.notes.push(format!(
                 "{} loaded in {:.1} s{}",
                 properties.name,
                 begun.elapsed().as_secs_f64(),
@@ -439,58 +487,67 @@ impl<F: Factory> Player<F> {
         Ok(backend)
     }
 
-    /// Reports the available tablebases to the listener if they have changed.
-    fn look_for_tables(&mut self, tablebase: &Tablebase, listener: &mut dyn Listener) {
-        if tablebase.path() != self.tablebase.path() {
-            let inventory = tablebase.inventory();
-            for problem in &inventory.problems {
-                listener.note(&one_line(problem));
-            }
-            if !tablebase.path().is_empty() {
-                listener.note(&inventory.to_string());
-            }
-            self.tablebase = tablebase.clone();
+    /// Reports folders and files that could not be used, and the available tablebases if they have
+    /// changed.
+    fn look_for_tables(&mut self, tablebase: &Tablebase, messages: &mut Messages) {
+        let inventory = tablebase.inventory();
+        let named = inventory.problems.iter().take(MOST_TABLE_PROBLEMS);
+        messages.problems.extend(named.map(|it| one_line(it)));
+        let more = inventory.problems.len().saturating_sub(MOST_TABLE_PROBLEMS);
+        if more > 0 {
+            let told = format!("{more} more folders and files of tablebases are left out");
+            messages.problems.push(told);
         }
+        if tablebase.path() != self.tablebase.path() && !tablebase.path().is_empty() {
+            messages.notes.push(inventory.to_string());
+        }
+        self.tablebase = tablebase.clone();
     }
 }
 
-/// Warns if a rating is set but the network does not use ratings, or only in part.
-fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
-    let properties = backend.properties();
-    if settings.agent == AgentKind::Human && !properties.reads_ratings {
-        listener.note(&format!(
-            "{} reads no ratings: it imitates the players it was trained on, whatever \
-             UCI_Elo and SelfElo are",
-            properties.name
-        ));
-    } else if settings.agent == AgentKind::Human && properties.correction.is_none() {
-        listener.note(&format!(
-            "{} has no correction (train export --correction): mates in one and pieces that can \
-             be taken are seen alike at every rating",
-            properties.name
-        ));
-    }
-}
-
-/// Substitutes another agent if the network does not support the configured one.
-fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
+/// Returns a note if a rating is set but the network does not use ratings, or only in part.
+fn ratings_ignored(settings: &Settings, backend: &dyn Backend) -> Option<String> {
     let properties = backend.properties();
     let name = &properties.name;
+    if settings.agent != AgentKind::Human {
+        None
+    } else if !properties.reads_ratings {
+        Some(format!(
+            "{name} reads no ratings: it imitates the players it was trained on, whatever \
+             UCI_Elo and SelfElo are"
+        ))
+    } else if properties.people_correction().is_none() {
+        Some(format!(
+            "{name} has no correction (train export --correction): mates in one and pieces that \
+             can be taken are seen alike at every rating"
+        ))
+    } else {
+        None
+    }
+}
+
+/// Substitutes another agent if the network does not support the configured one; returns the
+/// problems.
+fn sit_in(settings: &mut Settings, backend: &dyn Backend) -> Vec<String> {
+    let properties = backend.properties();
+    let name = &properties.name;
+    let mut problems = Vec::new();
     if settings.agent == AgentKind::World && backend.imagination().is_none() {
         settings.agent = AgentKind::Mcts;
-        listener.note(&format!(
-            "WARNING: the network `{name}` has not learned the rules, which the agent `world` \
-             needs; the agent `mcts` plays in its place"
+        problems.push(format!(
+            "the network `{name}` has not learned the rules, which the agent `world` needs; the \
+             agent `mcts` plays in its place"
         ));
     }
     let needs_value = matches!(settings.agent, AgentKind::Mcts | AgentKind::Value);
     if needs_value && !properties.has_value {
         settings.agent = AgentKind::Policy;
-        listener.note(&format!(
-            "WARNING: the network `{name}` has no value head, which every search \
-             needs; the agent `policy` plays instead"
+        problems.push(format!(
+            "the network `{name}` has no value head, which every search needs; the agent `policy` \
+             plays in its place"
         ));
     }
+    problems
 }
 
 /// Returns the same network on the CPU, in the best precision for that device.
@@ -523,6 +580,7 @@ mod tests {
 
     impl Listener for Quiet {
         fn note(&mut self, _: &str) {}
+        fn problem(&mut self, _: &str) {}
         fn begin(&mut self, _: &Settings) {}
         fn report(&mut self, _: &Report) {}
     }

@@ -20,11 +20,13 @@
 //! Every `go` is answered with one `bestmove`. It is `(none)` only in positions without legal
 //! moves, because an engine that does not answer loses the game. If a network cannot be loaded, or
 //! does not support the agent, another network plays, and without any network a legal move is
-//! played; before every such move, an `info string` that begins with `WARNING` reports the problem.
-//! `go perft` ends with only `Nodes searched`, as in Stockfish.
+//! played. `go perft` ends with only `Nodes searched`, as in Stockfish.
 //!
-//! Errors in a command are reported in an `info string`, and the position and the options keep
-//! their earlier values. An unreadable limit of `go` is ignored; if no other limit remains, the
+//! Whenever the engine does not do what it was told, it sends an `info string` that begins with
+//! `ERROR: `: before `readyok` and ahead of every other line of a search, for as long as a
+//! substitute plays; when an option's value is refused, and at every search until it has a valid
+//! one; and once for an error in another command. The position and the options keep their earlier
+//! values. An unreadable limit of `go` is ignored; if no other limit remains, the
 //! engine answers immediately.
 
 mod display;

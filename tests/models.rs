@@ -47,7 +47,7 @@ mod search {
 
 use libtest_mimic::{Arguments, Trial};
 #[allow(unused)]
-use tessera::{backend, chess, encode, play, softmax, tablebase};
+use tessera::{backend, chess, encode, play, softmax, tablebase, tactics};
 
 /// Runs a model with at most this many interruptions of its threads.
 fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -76,6 +76,7 @@ fn main() {
         table_models::no_entry_is_mixed_up_while_it_grows,
         edge_models::an_edge_is_seen_with_its_move,
         edge_models::two_threads_make_the_same_edge_once,
+        edge_models::a_correction_and_a_new_edge_do_not_mix,
         edge_models::the_first_link_wins,
         edge_models::a_node_is_opened_once_and_whole,
         edge_models::a_report_shows_each_move_at_one_moment,

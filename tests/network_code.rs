@@ -255,7 +255,7 @@ fn malicious_files_are_refused_by_the_program() {
         let said = engine.until("readyok").join("\n");
         let refusal = said
             .lines()
-            .find(|line| line.starts_with("info string WARNING"));
+            .find(|line| line.starts_with("info string ERROR"));
         let refusal = refusal.unwrap_or_else(|| panic!("{told}: {said}"));
         assert!(refusal.contains(told), "{refusal}");
         assert!(refusal.contains("AllowNetworkCode"), "{refusal}");

@@ -3,10 +3,12 @@
 import math
 import os
 import shutil
+import subprocess
 import sys
 import textwrap
 import unittest
 
+from patience import PATIENCE
 from tool_test import ROOT, ToolTest, lack
 
 import chess.pgn
@@ -48,6 +50,40 @@ ENGINE = textwrap.dedent(
             elif moves == 3 and fault == "hang":
                 time.sleep(1000)
             print(f"info depth 1 score cp 900\\nbestmove {best}", flush=True)
+        elif words[0] == "quit":
+            break
+    """
+)
+
+# Plays the first legal move. It reports a refused value of `Bad`, in Lc0's words with the argument `lc0`, and reads
+# no network named `missing`. With the argument `slow`, it exceeds its time on every move.
+STRICT_ENGINE = textwrap.dedent(
+    """
+    import sys, time, chess
+    kind, board = sys.argv[1], chess.Board()
+    prefix = "error " if kind == "lc0" else "info string ERROR: "
+    for line in sys.stdin:
+        words = line.split()
+        print(line.strip(), file=sys.stderr, flush=True)
+        if words[0] == "uci":
+            print("option name Bad type string default 1\\noption name Net type string default x")
+            print("option name Move Overhead type spin default 500 min 0 max 5000\\nuciok", flush=True)
+        elif words[:4] == ["setoption", "name", "Bad", "value"] and not words[4].isdigit():
+            print(prefix + "Bad must be a number", flush=True)
+        elif words[:4] == ["setoption", "name", "Net", "value"] and words[4] == "missing":
+            print(prefix + "cannot read missing", flush=True)
+        elif words[0] == "isready":
+            print("readyok", flush=True)
+        elif words[0] == "position":
+            fen, _, played = line.partition(" moves ")
+            board = chess.Board() if "startpos" in fen else chess.Board(fen.split("fen ")[1])
+            for move in played.split():
+                board.push_uci(move)
+        elif words[0] == "go":
+            if kind == "late":
+                print(prefix + "the device failed")
+            time.sleep(2 * (kind == "slow"))
+            print("bestmove", next(iter(board.legal_moves)), flush=True)
         elif words[0] == "quit":
             break
     """
@@ -127,9 +163,13 @@ class MatchTest(ToolTest):
         super().setUp()
         (self.folder / "fake.py").write_text(ENGINE)
         (self.folder / "xboard.py").write_text(XBOARD_ENGINE)
+        (self.folder / "strict.py").write_text(STRICT_ENGINE)
 
     def engine(self, name, fault="well", extra=""):
         return ["--engine", f"name={name},cmd={sys.executable} fake.py {fault}{extra}"]
+
+    def strict(self, name, kind="well", extra=""):
+        return ["--engine", f"name={name},cmd={sys.executable} strict.py {kind}{extra}"]
 
     def match(self, *arguments, status=0):
         return self.run_tool("match", *arguments, status=status)
@@ -192,6 +232,58 @@ class MatchTest(ToolTest):
             if hangs[0] == 0:
                 break
         self.assertEqual(hangs, [0, 2])
+
+    def test_an_engine_that_plays_otherwise_than_told_ends_the_match(self):
+        good = self.strict("good", extra=",nodes=1")
+        for kind, option, told in [
+            ("well", "Net=missing", "cannot read missing"), ("lc0", "Bad=x", "Bad must be a number"),
+            ("late", "Bad=1", "the device failed"),
+        ]:
+            with self.subTest(kind):
+                # The faulty engine would have the second move.
+                said = self.match(
+                    *good, *self.strict("bad", kind, f",nodes=1,option.{option}"), "--limit", "2",
+                    "--pgn", f"{kind}.pgn", status=2,
+                )
+                self.assertEqual(said, f"match: error: bad reports an error: {told}\n")
+                self.assertFalse((self.folder / f"{kind}.pgn").exists())
+        # The other engine has not been asked for a move.
+        told = ["--log", "log"]
+        self.match(*good, *self.strict("bad", extra=",nodes=1,option.Net=missing"), *told, status=2)
+        self.assertNotIn("go ", (self.folder / "log").read_text())
+
+    def test_the_overhead_of_engines_on_a_clock_is_set_and_told(self):
+        pair = [*self.strict("own", extra=",time=60,option.Move Overhead=7"), *self.strict("set", extra=",tc=60+1")]
+        limits = ["--limit", "2", "--max-plies", "4", "--log", "log"]
+        command = [sys.executable, ROOT / "tools/match", *pair, *limits]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = [line for line in done.stderr.splitlines() if "Overhead" in line]
+        self.assertEqual(told, ["match: set: Move Overhead is 10 ms; option.Move Overhead= sets it"])
+        values = {line for line in (self.folder / "log").read_text().splitlines() if "Overhead" in line}
+        self.assertEqual(values, {f"setoption name Move Overhead value {n}" for n in (7, 10)})
+        self.match(*self.strict("a"), *self.strict("b"), "--nodes", "1", *limits[:4], "--log", "nodes")
+        self.assertNotIn("Overhead", (self.folder / "nodes").read_text())
+
+    def test_a_bare_king_does_not_win_on_time(self):
+        for fen, score, reason in [
+            # FIDE Laws 6.9: the opponent has a king, a king and a knight, or a king and a pawn.
+            ("8/8/8/4k3/8/8/8/3QK3 w - - 0 1", 0.5, ", but Black cannot mate"),
+            ("8/8/8/4k1n1/8/8/8/3QK3 w - - 0 1", 0.5, ", but Black cannot mate"),
+            ("8/8/6p1/4k3/8/8/8/3QK3 w - - 0 1", 0.0, ""),
+        ]:
+            with self.subTest(fen):
+                (self.folder / "end.epd").write_text(fen)
+                result = self.match(
+                    *self.strict("slow", "slow", ",time=0.5"), *self.strict("other", extra=",nodes=1"),
+                    "--limit", "1", "--unpaired", "--openings", "end.epd", "--pgn", "games.pgn",
+                )
+                self.assertEqual(result["score"], score)
+                self.assertEqual(result["faults"]["slow"]["time loss"], 1)
+                [game] = self.games()
+                self.assertRegex(game.headers["Reason"], rf"^White: time loss \(2.* s of 0.500 s\){reason}$")
+                self.assertEqual(game.headers["Termination"], "time forfeit")
+                (self.folder / "games.pgn").unlink()
 
     def test_colours_change_over_each_opening(self):
         book = "1. e4 c5 *", "1. d4 d5 *", "1. c4 e5 *"

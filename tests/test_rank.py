@@ -70,9 +70,28 @@ class RatingTest(unittest.TestCase):
         gradient, _ = derivatives(rows, maximum(rows, 3))
         self.assertLess(max(map(abs, gradient)), 1e-6)
 
-    def test_a_winner_of_all_games_has_a_rating(self):
-        (best, _), _ = rate([("a", "b", 1.0), ("b", "a", 0.0)] * 10)
+    def test_a_winner_of_all_games_has_only_the_ratings_of_the_prior(self):
+        games = [("a", "b", 1.0), ("b", "a", 0.0)] * 10
+        (best, other), (_, white) = rate(games)
         self.assertTrue(math.isfinite(best.elo) and best.elo > 100)
+        self.assertEqual((best.error, other.error), (None, None))
+        self.assertIsNotNone(white)
+        (best, other), _ = rate(games, {"b": 1350})
+        self.assertEqual((best.error, other.error), (None, 0))
+        (best, other), _ = rate([*games, ("a", "b", 0.5)])
+        self.assertTrue(best.error and other.error)
+
+    def test_ratings_are_finite_within_a_group_that_scores_in_a_circle(self):
+        circle = [("a", "b", 1.0), ("b", "c", 1.0), ("c", "a", 1.0), ("b", "a", 0.5)]
+        beaten = [("a", "d", 1.0), ("d", "b", 0.0)]
+        unknown = lambda anchors=None: {it.name for it in rate(circle + beaten, anchors)[0] if it.error is None}
+        self.assertEqual(unknown(), {"d"})
+        self.assertEqual(unknown({"d": 1000}), {"a", "b", "c"})
+        self.assertEqual(unknown({"a": 1000}), {"d"})
+
+    def test_an_advantage_that_decides_all_games_is_the_priors(self):
+        _, (_, error) = rate([("a", "b", 1.0), ("b", "a", 1.0)] * 3)
+        self.assertIsNone(error)
 
     def test_equations_are_solved(self):
         self.assertEqual(solve([[0.0, 2.0], [4.0, 0.0]], [2.0, 8.0]), [2.0, 1.0])
@@ -104,6 +123,18 @@ class ToolsTest(ToolTest):
         self.assertIn("| 3 | c\\|d | 1000 |", text)
         self.assertEqual(listed["players"][2]["elo"], 1000)
 
+    def test_a_rating_of_the_prior_is_marked(self):
+        won = self.pgn("won.pgn", *[("a", "SF", "1-0"), ("SF", "a", "0-1")] * 3)
+        text = self.rank(won, "--anchor", "SF=1350", "--json").stdout
+        self.assertRegex(text, r"\| 1 \| a \| \d+ \| prior \| 6 \| 100.0% \|")
+        self.assertIn("\nprior: the games imply no finite figure for a.", text)
+        self.assertIsNone(json.loads(text.splitlines()[-1])["players"][0]["error"])
+        even = self.pgn("even.pgn", ("a", "SF", "1-0"), ("SF", "a", "1-0"))
+        text = self.rank(even).stdout
+        self.assertIn("(prior).\nprior: the games imply no finite figure for White's advantage.", text)
+        fair = self.pgn("fair.pgn", ("a", "SF", "1-0"), ("SF", "a", "1/2-1/2"))
+        self.assertNotIn("prior", self.rank(fair).stdout)
+
     def test_mistakes_get_one_line(self):
         apart = self.pgn("apart.pgn", ("a", "b", "1-0"), ("c", "d", "1-0"))
         one = self.pgn("one.pgn", ("a", "b", "1-0"))
@@ -133,6 +164,18 @@ class ToolsTest(ToolTest):
         self.assertEqual(len(first["players"]), 3)
         self.assertEqual({rating["games"] for rating in first["players"]}, {4})
         self.assertEqual(first, play())
+
+    def test_a_faulty_engine_is_named_before_the_first_game(self):
+        engines = "".join(
+            f'[[engine]]\nname = "{name}"\nwith = "cmd={WEAK_ENGINE},option.Beta={beta}"\n'
+            for name, beta in (("a", 1), ("b", 1), ("c", 5))
+        )
+        (self.folder / "league.toml").write_text(f'each = "nodes=1"\n{engines}')
+        command = [sys.executable, ROOT / "tools/league", "league.toml", "-o", "games", "--limit", "2"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "league: error: c reports an error: Beta must be 0 to 1, not 5\n")
+        self.assertEqual(list((self.folder / "games").iterdir()), [])
 
     def test_invalid_leagues(self):
         for text, reason in [

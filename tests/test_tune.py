@@ -150,6 +150,7 @@ class TuneTest(ToolTest):
             ([], {"options": ["Gamma=1,0,2,0.1,0.1"]}, "no option Gamma"),
             ([], {"options": ["Noisy=0,0,1,0.1,0.1"]}, "Noisy is a check"),
             ([], {"options": ["Alpha=1,0,200,0.1,0.1"]}, "takes 0 to 100 for Alpha"),
+            ([], {"options": ["Beta=0.5,0,5,0.1,0.1"]}, "reports an error: Beta must be 0 to 1, not 5.00"),
             ([], {"options": ["Alpha=1,0,20"]}, "NAME=START,MIN,MAX,STEP_END,R_END"),
             ([], {"options": [*OPTIONS, "alpha=1,0,2,0.1,0.1"]}, "named twice"),
             ([], {"games": 3}, "--limit must be even"),

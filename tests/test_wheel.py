@@ -33,7 +33,7 @@ import chess, tessera_chess
 
 board = chess.Board()
 network = tessera_chess.load("tessera-xs")
-evaluation = network(tessera_chess.encode(board))
+evaluation = network(board)
 policy = tessera_chess.policy(board, evaluation.policy[0])
 win, draw, loss = evaluation.wdl[0].tolist()
 print(f"win {win:.1%}, draw {draw:.1%}, loss {loss:.1%}")
@@ -163,7 +163,7 @@ class WheelTest(unittest.TestCase):
                 expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
                 self.assertEqual((digest, int(size)), (f"sha256={expected}", len(content)), name)
             names = archive.namelist()
-        for name in ("nets/tessera-s.pt", "nets/configs/loop-zero.toml", "py.typed", "licenses/LICENSE",
+        for name in ("nets/tessera-s.pt", "nets/configs/loop-zero.toml", "examples/probe.py", "py.typed", "licenses/LICENSE",
                      "licenses/crates.txt", "licenses/rust.html", "man/man1/tessera-train.1",
                      "bash-completion/completions/tessera", "bash-completion/completions/tessera-train"):
             self.assertEqual(sum(inside.endswith(f"/{name}") for inside in names), 1, name)
@@ -179,7 +179,7 @@ class WheelTest(unittest.TestCase):
             for file in metadata.get_all("License-File"):
                 self.assertTrue(any(name.endswith(f"licenses/{file}") for name in archive.namelist()), file)
         self.assertIn("tessera_chess.load", metadata.get_payload())
-        module = (ROOT / "python/tessera_chess/__init__.py").read_text()
+        module = (ROOT / "python/tessera_chess/programs.py").read_text()
         self.assertIn(f'_TORCH = "{libtorch}"', module)
 
     def test_the_same_programs_make_the_same_wheel(self):

@@ -10,6 +10,7 @@ mod memory;
 mod moves;
 #[path = "../src/uci/tests/mutate.rs"]
 mod mutate;
+mod problems;
 mod repetition;
 mod stress;
 

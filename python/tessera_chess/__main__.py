@@ -1,5 +1,5 @@
 """`python -m tessera_chess` runs the engine."""
 
-from . import _tessera
+from .programs import tessera
 
-_tessera()
+tessera()

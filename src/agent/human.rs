@@ -21,6 +21,7 @@ use crate::chess::Game;
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::Search;
 use effort::Effort;
+pub use pace::thinking_time;
 use people::People;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;

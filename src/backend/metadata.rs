@@ -52,7 +52,8 @@ pub struct Metadata {
     /// The output that ranks moves, one of [`SEARCH_VALUES`]; `wdl` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search_value: Option<String>,
-    /// The correction of its policy where it stands for people's moves, if it has one.
+    /// The correction of its policy, if it has one: where it stands for people's moves if the network reads
+    /// ratings, and otherwise in a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correction: Option<Correction>,
     /// Number of parameters, without those of the correction.

@@ -31,7 +31,7 @@ pub fn correct<'a>(
     properties: &Properties,
     games: impl IntoIterator<Item = (&'a Game, &'a [Move], &'a mut [f32])>,
 ) {
-    let Some(correction) = &properties.correction else {
+    let Some(correction) = properties.people_correction() else {
         return;
     };
     let mut known: Option<(&Chess, &[Move], Vec<Features>)> = None;

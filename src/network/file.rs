@@ -54,7 +54,8 @@ pub struct About {
     pub training: Value,
     /// Licence of the weights, as an SPDX expression, or `unknown`.
     pub licence: String,
-    /// The correction of the policy where it stands for people's moves, if there is one.
+    /// The correction of the policy, if there is one: where it stands for people's moves if the network reads
+    /// ratings, and otherwise in a search.
     pub correction: Option<Correction>,
 }
 

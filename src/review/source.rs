@@ -1,7 +1,7 @@
 //! A game to be reviewed, as read from a PGN.
 
 use crate::chess::Game;
-use crate::data::pgn::{GameError, read_playable, tags};
+use crate::data::pgn::{GameError, Remarks, Unread, read_playable, tags};
 use crate::data::sample::Wdl;
 use crate::review::facts::san;
 use shakmaty::san::SanError;
@@ -20,8 +20,12 @@ pub struct Source {
     pub clocks: Vec<Option<f64>>,
     /// The result for White.
     pub result: Option<Wdl>,
+    /// What the author wrote before the first move and after each move.
+    pub remarks: Vec<Remarks>,
     /// Why the game was not read to its end, if that is the case.
     pub fault: Option<String>,
+    /// The rest of such a game.
+    pub unread: Option<Unread>,
 }
 
 impl Source {
@@ -37,7 +41,9 @@ impl Source {
             game: read.game,
             clocks: read.clocks,
             result: read.result,
+            remarks: read.remarks,
             fault,
+            unread: read.unread,
         })
     }
 

@@ -48,6 +48,10 @@ pub(crate) trait Environment {
     /// Returns the number of plies to a mate, if a search limited to checks finds one.
     fn mate_by_checks(&mut self) -> Option<u8>;
 
+    /// Corrects the policy logits of the environment's position, given in the order of its moves;
+    /// returns whether they have changed.
+    fn correct(&self, moves: &Self::Moves, logits: &mut [f32]) -> bool;
+
     /// Clears the batch.
     fn clear(&mut self);
 

@@ -71,6 +71,9 @@ pub struct Parameters {
     /// The visits that a move needs to be chosen by this bound, as a share of the most-visited
     /// move's visits, in 0…1 (KataGo: minVisitPropForLCB, 0.15 there).
     pub lcb_visits: f32,
+    /// The number of visits from which a node's priors are corrected by the rules, if the network
+    /// has a [correction](crate::tactics::correction) for it; 0 never corrects them.
+    pub correction_visits: u32,
     /// Softmax temperature of the policy at the root; 0 uses `policy_temperature`.
     pub root_policy_temperature: f32,
     /// Share of Dirichlet noise in the root's policy, for self-play (Lc0:
@@ -116,6 +119,7 @@ impl Default for Parameters {
             smart_pruning: 1.33,
             lcb_scale: 0.5,
             lcb_visits: 0.3,
+            correction_visits: 4,
             root_policy_temperature: 0.0,
             noise_epsilon: 0.0,
             noise_alpha: 0.3,

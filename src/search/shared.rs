@@ -26,6 +26,9 @@ pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 /// Number of leaves per batch in the smallest trees, in which larger batches would cost strength.
 const LEAST_BATCH: usize = 4;
 
+/// The batch size that backends on a CPU recommend.
+const USUAL_BATCH: usize = 32;
+
 /// The longest duration of a batch, except in repeatable searches. It is limited because a `stop`
 /// waits for the batch.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
@@ -85,6 +88,20 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
+    /// Returns the number of visits from which a node's priors are corrected by the rules, or the
+    /// largest number if they never are. A correction takes about as long as an evaluation on a CPU
+    /// core. The faster the backend, the more visits a node must have, so that the share of the
+    /// time stays similar.
+    pub(crate) fn correction_visits(&self) -> u32 {
+        let properties = self.backend.properties();
+        let faster = (properties.recommended_batch / USUAL_BATCH).max(1) as u32;
+        match self.parameters.correction_visits {
+            0 => u32::MAX,
+            _ if properties.search_correction().is_none() => u32::MAX,
+            visits => visits.saturating_mul(faster),
+        }
+    }
+
     /// Returns the minimum number of visits per line when the root has `visits` visits: the square
     /// root of `visits`, limited so that all lines together take at most a quarter of the visits.
     pub(crate) fn visits_of_line(&self, visits: u32) -> u32 {

@@ -14,6 +14,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod block;
+pub(crate) mod correct;
 pub(crate) mod depth;
 pub(crate) mod edge;
 pub(crate) mod edges;
@@ -351,10 +352,12 @@ pub(crate) mod testing {
     /// Adds one edge to a node.
     pub(crate) fn grow(tree: &Tree, span: &mut Span, node: Node<'_>) -> Result<Index, Full> {
         let header = node.header();
-        let last = tree.last_edge(header).map_or(Rank::TOP, |edge| edge.rank());
+        let last = tree.last_edge(header).map(|edge| edge.rank());
+        let last = last.filter(|&rank| tree.orders_the_rest(header, rank));
+        let last = last.unwrap_or(Tree::first_rank(header));
         let rank = tree.next_rank(header, last).unwrap();
         let mv = u16::from(rank.number());
-        tree.add_edge(span, node, header.count(), mv, rank)
+        tree.add_edge(span, (node, header), header.count(), mv, rank)
     }
 }
 

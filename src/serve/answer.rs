@@ -7,6 +7,7 @@ use crate::play::{self, MoveStatistics, Report, centipawns};
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus, Suffix};
 use shakmaty::{Chess, Color, Move, MoveList, Position};
+use std::time::Duration;
 #[cfg(test)]
 use utoipa::ToSchema;
 
@@ -250,6 +251,10 @@ pub(super) struct MoveAnswer {
     thought: Thought,
     /// The moves considered, best first.
     statistics: Vec<Statistics>,
+    /// Time that a person of this rating might take for the move, in milliseconds; at most a tenth
+    /// of the clock. Only from the agent `human` with a clock. The server does not wait that long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_ms: Option<u64>,
     /// Remarks, for example on networks that were loaded or are missing, or on ratings that the
     /// network does not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -276,7 +281,17 @@ impl MoveAnswer {
                 .iter()
                 .map(|of| Statistics::of(of, game))
                 .collect(),
+            thinking_ms: None,
             notes,
+        }
+    }
+
+    /// Adds the time that a person might take.
+    pub(super) fn taking(self, time: Option<Duration>) -> MoveAnswer {
+        let thinking_ms = time.map(|time| time.as_millis() as u64);
+        MoveAnswer {
+            thinking_ms,
+            ..self
         }
     }
 }

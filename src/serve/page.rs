@@ -31,10 +31,11 @@ macro_rules! files {
     ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 const FILES: &[(&str, &[u8])] = files! {
-    "address.js" "analyse.js" "api.js" "beside.js" "board.css" "board.js" "chart.js" "clock.js"
-    "compare.js" "docs.js" "dom.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "game.js"
-    "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "lines.js" "main.js"
-    "movelist.js" "notation.js" "openings.js" "opponents.js" "people.js" "pgn.js" "play.js"
+    "address.js" "analyse.js" "analyses.js" "api.js" "beside.js" "board.css" "board.js" "chart.js" "clock.js"
+    "compare.js" "docs.js" "dom.js" "draw.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "files.js" "game.js"
+    "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "kept.js" "lines.js" "main.js" "material.js"
+    "mistakes.js" "movelist.js" "notation.js" "openings.js" "opponents.js" "people.js" "pgn.js" "play.js"
+    "practice.js"
     "played.js" "promotion.js" "rating.js" "review.css" "review.js" "review_games.js"
     "review_judged.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
     "sound.js" "stockfish.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"

@@ -310,6 +310,11 @@ impl Listener for Hearer<'_> {
         self.notes.push(text.to_owned());
     }
 
+    fn problem(&mut self, text: &str) {
+        tracing::warn!("{text}");
+        self.notes.push(text.to_owned());
+    }
+
     fn begin(&mut self, _: &player::Settings) {}
 
     fn report(&mut self, report: &Report) {

@@ -12,6 +12,8 @@ use vampirc_uci::UciOptionConfig;
 
 /// Number of characters of user input that an answer repeats.
 const LONGEST_ECHO: usize = 100;
+/// The option of the log file, which is refused if the file cannot be opened.
+pub(super) const LOG_FILE: &str = "LogFile";
 
 /// One option.
 struct Entry {
@@ -28,9 +30,9 @@ enum Kind {
         set: fn(&mut Settings, bool),
     },
     Spin {
-        range: RangeInclusive<u64>,
-        get: fn(&Settings) -> u64,
-        set: fn(&mut Settings, u64),
+        range: RangeInclusive<i64>,
+        get: fn(&Settings) -> i64,
+        set: fn(&mut Settings, i64),
     },
     /// A fractional number, which clients see as a string because UCI has no such type.
     Decimal {
@@ -59,6 +61,15 @@ pub(crate) enum Button {
     ClearHash,
 }
 
+/// The effect of a `setoption`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// The button was pressed.
+    Pressed(Button),
+    /// The option of this name has the value.
+    Changed(&'static str),
+}
+
 /// Why an option was not set; it keeps its previous value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
@@ -79,8 +90,7 @@ pub enum OptionError {
     },
 }
 
-/// Sets the option `name`, in any case, to `value`; if the option is a button, returns the button
-/// that was pressed.
+/// Sets the option `name`, in any case, to `value`, or presses the button of this name.
 ///
 /// # Errors
 /// [`OptionError`]; `settings` are then unchanged.
@@ -88,20 +98,20 @@ pub(crate) fn set(
     settings: &mut Settings,
     name: &str,
     value: Option<&str>,
-) -> Result<Option<Button>, OptionError> {
+) -> Result<Set, OptionError> {
     let entry = ENTRIES
         .iter()
         .find(|entry| entry.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| OptionError::Unknown(excerpt(name, LONGEST_ECHO)))?;
     if let Kind::Button(button) = entry.kind {
-        return Ok(Some(button));
+        return Ok(Set::Pressed(button));
     }
     // `<empty>` is UCI's notation for the empty string.
     let value = value.filter(|&value| value != "<empty>").unwrap_or("");
     entry
         .kind
         .set(settings, value)
-        .map(|()| None)
+        .map(|()| Set::Changed(entry.name))
         .map_err(|wanted| OptionError::Value {
             name: entry.name,
             value: excerpt(value, LONGEST_ECHO),
@@ -161,9 +171,9 @@ impl Entry {
             },
             Kind::Spin { range, get, .. } => UciOptionConfig::Spin {
                 name,
-                default: Some(get(defaults) as i64),
-                min: Some(*range.start() as i64),
-                max: Some(*range.end() as i64),
+                default: Some(get(defaults)),
+                min: Some(*range.start()),
+                max: Some(*range.end()),
             },
             Kind::Combo { values, get, .. } => UciOptionConfig::Combo {
                 name,
@@ -344,7 +354,7 @@ mod tests {
                 Kind::Text { .. } => "cpu".to_owned(),
                 Kind::Button(button) => {
                     let pressed = set(&mut defaults.clone(), entry.name, None);
-                    assert_eq!(pressed, Ok(Some(*button)));
+                    assert_eq!(pressed, Ok(Set::Pressed(*button)));
                     continue;
                 }
             };
@@ -397,6 +407,42 @@ mod tests {
         assert!(lines.contains(&"option name Clear Hash type button".to_owned()));
         assert!(lines.contains(&"option name UCI_Chess960 type check default false".to_owned()));
         assert!(lines.contains(&"option name CPuct type string default 1.745".to_owned()));
+        assert!(
+            lines.contains(
+                &"option name Contempt type spin default 0 min -5000 max 5000".to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn the_options_that_people_need_come_first() {
+        let first: Vec<&str> = ENTRIES.iter().take(8).map(|entry| entry.name).collect();
+        let needed = [
+            "Threads",
+            "Hash",
+            "Net",
+            "UCI_LimitStrength",
+            "UCI_Elo",
+            "MultiPV",
+            "Ponder",
+            "SyzygyPath",
+        ];
+        assert_eq!(first, needed);
+    }
+
+    /// Cute Chess keeps numbers of type spin in 32 bits.
+    #[test]
+    fn clients_can_hold_every_spin() {
+        for entry in ENTRIES {
+            if let Kind::Spin { range, .. } = &entry.kind {
+                let mut bounds = [range.start(), range.end()].into_iter();
+                assert!(
+                    bounds.all(|&it| i32::try_from(it).is_ok()),
+                    "{}",
+                    entry.name
+                );
+            }
+        }
     }
 
     #[test]

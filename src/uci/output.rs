@@ -141,6 +141,12 @@ impl Output {
         }
     }
 
+    /// Writes a reason why the engine does not do what it was told, and what it does instead. Programs
+    /// look for this prefix, which is Stockfish's; Lc0 writes `error`.
+    pub(crate) fn problem(&self, text: &str) {
+        self.info_string(&format!("ERROR: {text}"));
+    }
+
     /// Logs a line of input.
     pub(crate) fn received(&self, line: &str) {
         self.queue.lines.lock().note('>', line);

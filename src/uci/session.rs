@@ -3,7 +3,7 @@
 //! It runs on the thread that executes the input and never waits for the worker, so that every
 //! command is answered immediately.
 
-use super::options::{self, Button};
+use super::options::{self, Button, OptionError, Set};
 use super::output::Output;
 use super::parse::go::{Go, ends_by_itself};
 use super::parse::{Command, parse};
@@ -16,6 +16,7 @@ use crate::error_report::one_line;
 use crate::player::{Factory, Setup};
 use crossbeam::channel::{Sender, unbounded};
 use shakmaty::{CastlingMode, EnPassantMode, Position};
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -75,6 +76,8 @@ pub(crate) struct Session {
     /// The worker's pending tasks, oldest first.
     tasks: Vec<Arc<Task>>,
     settings: Settings,
+    /// Why the latest values of options were refused, by option.
+    refused: BTreeMap<&'static str, String>,
     /// Number of games begun.
     games: u64,
     /// Number of requests to clear all memory.
@@ -104,6 +107,7 @@ impl Session {
             jobs,
             tasks: Vec::new(),
             settings,
+            refused: BTreeMap::new(),
             games: 0,
             clearings: 0,
             game: Arc::default(),
@@ -120,7 +124,7 @@ impl Session {
         self.tasks.retain(|task| !task.is_finished());
         let parsed = parse(line);
         for warning in &parsed.warnings {
-            self.output.info_string(warning);
+            self.output.problem(warning);
         }
         let unknown = parsed.command.is_none() && parsed.warnings.is_empty();
         if !parsed.skipped.is_empty() && (unknown || self.debug) {
@@ -152,7 +156,7 @@ impl Session {
                 Ok(game) => self.game = Arc::new(game),
                 Err(reason) => self
                     .output
-                    .info_string(&format!("the previous position stays: {reason}")),
+                    .problem(&format!("the previous position stays: {reason}")),
             },
             Command::Go(go) => self.go(&go),
             Command::Perft(depth) => {
@@ -233,14 +237,23 @@ impl Session {
     }
 
     fn identify(&self) {
-        let name = format!("Tessera {}", env!("CARGO_PKG_VERSION"));
-        self.output.message(&UciMessage::id_name(&name));
+        self.output.message(&UciMessage::id_name(&self.name()));
         self.output
             .message(&UciMessage::id_author("the Tessera developers"));
         for option in options::list() {
             self.output.message(&UciMessage::Option(option));
         }
         self.output.message(&UciMessage::UciOk);
+    }
+
+    /// Returns the engine's name and version, with the network if the client has chosen one by now.
+    fn name(&self) -> String {
+        let name = format!("Tessera {}", env!("CARGO_PKG_VERSION"));
+        let net = self.settings.player.backend.network.net.as_deref();
+        match net.and_then(|net| net.file_stem()) {
+            Some(net) => format!("{name} ({})", net.display()),
+            None => name,
+        }
     }
 
     /// Handles `isready`: answers immediately while a task is running, and otherwise after loading.
@@ -257,29 +270,34 @@ impl Session {
     fn set_option(&mut self, name: &str, value: Option<&str>) {
         let before = self.settings.clone();
         match options::set(&mut self.settings, name, value) {
-            Ok(Some(Button::ClearHash)) => self.clearings += 1,
-            Ok(None) => {
+            Ok(Set::Pressed(Button::ClearHash)) => self.clearings += 1,
+            Ok(Set::Changed(option)) => {
+                self.refused.remove(option);
                 if self.settings.chess960 != before.chess960 {
                     self.write_castling();
                 }
                 self.open_log(before.log_file);
             }
-            Err(error) => self.output.info_string(&error.to_string()),
+            Err(error) => {
+                self.output.problem(&error.to_string());
+                if let OptionError::Value { name, .. } = error {
+                    self.refused.insert(name, error.to_string());
+                }
+            }
         }
     }
 
-    /// Opens the log file in the settings; if that fails, reopens the file `before`.
+    /// Opens the log file in the settings; if that fails, keeps the file `before`.
     fn open_log(&mut self, before: Option<PathBuf>) {
         let settings = &mut self.settings;
         if settings.log_file == before {
             return;
         }
         if let Err(error) = self.output.set_log(settings.log_file.as_deref()) {
-            self.output.info_string(&format!(
-                "the log file cannot be opened: {}",
-                one_line(&error)
-            ));
             settings.log_file = before;
+            let told = format!("the log file cannot be opened: {}", one_line(&error));
+            self.output.problem(&told);
+            self.refused.insert(options::LOG_FILE, told);
         }
     }
 
@@ -332,7 +350,7 @@ impl Session {
             } else {
                 "the others are searched"
             };
-            self.output.info_string(&format!(
+            self.output.problem(&format!(
                 "{consequence}: not legal here, among the searchmoves: {}",
                 illegal.join(" ")
             ));
@@ -349,6 +367,7 @@ impl Session {
             settings: self.settings.clone(),
             game: self.game.clone(),
             limits,
+            refused: self.refused.values().cloned().collect(),
             received: Instant::now(),
         };
         self.submit(kind, Work::Search(Box::new(search)));
@@ -383,7 +402,7 @@ impl Session {
         // The worker normally outlives the session. If it is gone nevertheless, the answer has to
         // be sent from here.
         self.output
-            .info_string("the worker has stopped: start the engine again");
+            .problem("the worker has stopped: start the engine again");
         match self.tasks.pop().as_deref().map(|task| &task.kind) {
             Some(Kind::Search { .. }) => self.output.line(info::NO_MOVE),
             Some(Kind::Ready) => self.output.line(READY),

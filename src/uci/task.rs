@@ -30,6 +30,8 @@ pub(crate) struct SearchJob {
     pub settings: Settings,
     pub game: Arc<Game>,
     pub limits: Limits,
+    /// The option values that were refused and not replaced by valid ones since.
+    pub refused: Vec<String>,
     /// When `go` arrived and the clock started.
     pub received: Instant,
 }

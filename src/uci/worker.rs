@@ -4,7 +4,6 @@ use super::info;
 use super::output::Output;
 use super::task::{Job, SearchJob, Task, Work};
 use crate::chess::perft::divide;
-use crate::error_report::one_line;
 use crate::panics;
 use crate::play::{Limits, Report};
 use crate::player::{self, Factory, Listener, Player, PlayerError, Request};
@@ -32,6 +31,10 @@ struct Client<'a> {
 impl Listener for Client<'_> {
     fn note(&mut self, text: &str) {
         self.output.info_string(text);
+    }
+
+    fn problem(&mut self, text: &str) {
+        self.output.problem(text);
     }
 
     fn begin(&mut self, _: &player::Settings) {
@@ -79,10 +82,8 @@ impl<F: Factory> Worker<F> {
                     latest: &mut self.latest,
                     search: None,
                 };
-                let prepared = self.player.prepare(setup, &Limits::default(), &mut client);
-                if let Err(error) = prepared {
-                    self.output.info_string(&one_line(&error));
-                }
+                // An error has been sent to the client.
+                let _ = self.player.prepare(setup, &Limits::default(), &mut client);
                 READY.to_owned()
             }
             Work::Search(search) => self.search(search, task),
@@ -103,7 +104,7 @@ impl<F: Factory> Worker<F> {
     fn recover(&mut self, work: &Work, panic: &(dyn Any + Send)) -> String {
         let message = panics::message(panic);
         self.output
-            .info_string(&format!("internal error, please report it: {message}"));
+            .problem(&format!("internal error, please report it: {message}"));
         self.player.reset();
         match work {
             Work::Ready(_) => READY.to_owned(),
@@ -116,6 +117,9 @@ impl<F: Factory> Worker<F> {
         self.latest = None;
         let (game, limits, settings) = (&*search.game, &search.limits, &search.settings);
         let control = &task.control;
+        for problem in &search.refused {
+            self.output.problem(problem);
+        }
         if game.position().legal_moves().is_empty() {
             self.output.message(&info::no_moves(game, settings));
             control.hold_back(limits);
@@ -149,12 +153,8 @@ impl<F: Factory> Worker<F> {
                 }
                 info::best_move(&choice, game, settings)
             }
-            Err(PlayerError::Load(error)) => {
-                self.output.info_string(&one_line(&error));
-                control.hold_back(limits);
-                self.best_so_far(search)
-            }
-            Err(PlayerError::Agent(_)) => {
+            // The error has been sent to the client.
+            Err(PlayerError::Load(_) | PlayerError::Agent(_)) => {
                 control.hold_back(limits);
                 self.best_so_far(search)
             }

@@ -50,7 +50,8 @@ pub(crate) fn an_edge_is_seen_with_its_move() {
                     }
                 })
             };
-            tree.add_edge(&mut Span::default(), tree.root(), edges, mv(next), next)
+            let root = (tree.root(), tree.root().header());
+            tree.add_edge(&mut Span::default(), root, edges, mv(next), next)
                 .unwrap();
             reader.join().unwrap();
             assert_eq!(tree.root().header().count(), edges + 1);
@@ -65,7 +66,8 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
             let (tree, next) = tree_of(edges);
             let add = move |tree: &Tree| -> Index {
                 let mut span = Span::default();
-                let edge = tree.add_edge(&mut span, tree.root(), edges, mv(next), next);
+                let root = (tree.root(), tree.root().header());
+                let edge = tree.add_edge(&mut span, root, edges, mv(next), next);
                 let edge = edge.unwrap();
                 tree.edge(edge).add_in_flight(1);
                 edge
@@ -82,6 +84,38 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
             assert_eq!(tree.edge(here).mv(), mv(next));
         });
     }
+}
+
+/// A thread adds an edge while another corrects the priors: each move still gets exactly one edge.
+pub(crate) fn a_correction_and_a_new_edge_do_not_mix() {
+    check(2, || {
+        let (tree, next) = tree_of(1);
+        let seen = tree.root().header();
+        let other = {
+            let tree = Arc::clone(&tree);
+            thread::spawn(move || {
+                // The priors now fall with the number.
+                let logits: Vec<f32> = (0..seen.moves()).map(|number| -f32::from(number)).collect();
+                tree.correct(tree.root(), &logits, 1.0, &mut Vec::new());
+            })
+        };
+        let mut span = Span::default();
+        let added = tree.add_edge(&mut span, (tree.root(), seen), 1, mv(next), next);
+        other.join().unwrap();
+        let header = tree.root().header();
+        assert_eq!(
+            (header.count(), header.locked()),
+            (1 + u32::from(added.is_ok()), false)
+        );
+        assert!(header.is_corrected() || added.is_ok());
+        while tree.root().header().count() < u32::from(header.moves()) {
+            grow(&tree, &mut span, tree.root()).unwrap();
+        }
+        let edges = tree.edges(tree.root().header());
+        let mut numbers: Vec<u8> = edges.map(|edge| edge.rank().number()).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..header.moves()));
+    });
 }
 
 /// Two threads each link the same edge to a node of their own, and count their visits.

@@ -8,6 +8,7 @@ import chess
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import tessera_chess
+from tessera_chess.rows import words
 
 for line in sys.stdin:
     game = json.loads(line)
@@ -18,4 +19,4 @@ for line in sys.stdin:
     for move in board.legal_moves:
         assert tessera_chess.policy_move(board, indices[board.uci(move)]) == move, (board.fen(), move)
     assert tessera_chess.policy_move(board, 0) is None or 0 in indices.values()
-    print(json.dumps({"words": tessera_chess._words(board), "policy": indices}))
+    print(json.dumps({"words": words(board), "policy": indices}))

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
-import tessera_chess
+from tessera_chess.evaluation import values
 
 for line in sys.stdin:
     batch = json.loads(line)
-    print(json.dumps(tessera_chess._values(batch["outputs"], batch["search_value"])))
+    print(json.dumps(values(batch["outputs"], batch["search_value"])))

@@ -3,6 +3,7 @@
 The choice depends only on the position, so every game repeats exactly. It gives up
 by a score of −9.00, so it plays under `--resign 1,900`. `Weakness` is the share of the
 positions given up; `Alpha` is best at 70 and `Beta` at 0.6, where they add nothing.
+Like Tessera, it refuses a `Beta` that is out of range, and says so.
 """
 
 import sys
@@ -33,7 +34,10 @@ def main():
             print("readyok", flush=True)
         elif words[0] == "setoption":
             name, _, value = line.partition(" name ")[2].partition(" value ")
-            OPTIONS[name.lower()] = float(value)
+            if name.lower() == "beta" and not 0 <= float(value) <= 1:
+                print(f"info string ERROR: Beta must be 0 to 1, not {value.strip()}", flush=True)
+            else:
+                OPTIONS[name.lower()] = float(value)
         elif words[0] == "position":
             fen, _, played = line.partition(" moves ")
             board = chess.Board() if "startpos" in fen else chess.Board(fen.split("fen ")[1])

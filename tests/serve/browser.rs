@@ -242,6 +242,12 @@ impl Browser {
 
     /// Clicks a square of a board in White's orientation.
     pub fn click_square(&mut self, board: &str, square: &str) {
+        let place = self.square(board, square);
+        self.press(place);
+    }
+
+    /// Returns the centre of a square of a board in White's orientation.
+    pub fn square(&mut self, board: &str, square: &str) -> [f64; 2] {
         let board = format!("{board} cg-board");
         let [x, y] = self.place(&board);
         let width = self.evaluate(&format!(
@@ -249,10 +255,10 @@ impl Browser {
         ));
         let [file, rank] = [square.as_bytes()[0] - b'a', square.as_bytes()[1] - b'1'];
         let side = width.as_f64().unwrap() / 8.0;
-        self.press([
+        [
             x + side * (f64::from(file) - 3.5),
             y + side * (3.5 - f64::from(rank)),
-        ]);
+        ]
     }
 
     /// Presses and releases a key.

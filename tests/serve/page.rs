@@ -1,7 +1,11 @@
 //! Tests the page in a browser, using it as a person would.
 
 mod analysis;
+mod board;
 mod game;
+mod kept;
+mod layout;
+mod pasted;
 mod whole;
 
 use super::Server;

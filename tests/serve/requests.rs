@@ -53,6 +53,22 @@ fn every_agent_answers_by_name() {
     }
 }
 
+/// The time is of the whole clock, although a search may use only a minute of it.
+#[test]
+fn the_human_agent_says_how_long_a_person_might_think() {
+    let server = Server::start(&[]);
+    let ask = |agent: &str, time: u64| {
+        let body = json!({"agent": agent, "elo": 1500, "limits": {"clock": {"time_ms": time}}});
+        server.json("/v1/move", &body.to_string())["thinking_ms"].as_u64()
+    };
+    let hours = ask("human", 36_000_000).unwrap();
+    assert!((60_000..=3_600_000).contains(&hours), "{hours}");
+    assert!(ask("human", 1000).unwrap() <= 100);
+    assert_eq!(ask("policy", 1000), None);
+    let answer = server.json("/v1/move", r#"{"agent": "human"}"#);
+    assert!(answer["thinking_ms"].is_null(), "{answer}");
+}
+
 #[test]
 fn a_game_that_is_over_has_an_ending_and_no_move() {
     let server = Server::start(&[]);

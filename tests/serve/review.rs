@@ -86,6 +86,10 @@ fn searched_plies_are_streamed_before_the_review() {
     let pgn = review["pgn"].as_str().unwrap();
     let record = read_game(pgn.as_bytes()).unwrap().record;
     assert!(record.nodes.iter().any(|node| node.eval.is_some()), "{pgn}");
+    // What the author wrote is still there.
+    for part in ["(2... d6)", "{smothered}", "$2"] {
+        assert!(pgn.contains(part), "{part} in {pgn}");
+    }
     let last = updates.last().unwrap();
     assert_eq!(last["event"], "result");
     assert_eq!(last["summary"]["games"].as_array().unwrap().len(), 1);

@@ -88,7 +88,7 @@ fn a_game_is_pasted_and_stepped_through() {
     ] {
         browser.wait(&format!("document.querySelector('{shown}')"));
     }
-    assert_eq!(browser.text("#review-below span"), "2:44");
+    assert_eq!(browser.text("#review-below time"), "2:44");
     // Step with keys, and with a click on the middle of the graph.
     let place = "+document.querySelector('#review-graph').getAttribute('aria-valuenow')";
     for (key, ply) in [("ArrowRight", 7), ("Home", 0), ("ArrowDown", 6)] {
@@ -232,9 +232,9 @@ fn one_of_several_games_is_chosen_and_faults_are_shown() {
     };
     let games = format!("{GAME}\n{}", GAME.replace("Anna", "Carl"));
     browser.fill("#review-form [name=pgn]", &games);
-    browser.wait("!document.querySelector('#review-which').hidden");
+    browser.wait("!document.querySelector('#review-form [name=game]').closest('label').hidden");
     let names = browser.evaluate(
-        "[...document.querySelectorAll('#review-which option')].map((it) => it.textContent)",
+        "[...document.querySelectorAll('#review-form [name=game] option')].map((it) => it.textContent)",
     );
     assert_eq!(names, json!(["1. Anna – Bert", "2. Carl – Bert"]));
     browser.fill("#review-form [name=game]", "1");
@@ -257,4 +257,76 @@ fn one_of_several_games_is_chosen_and_faults_are_shown() {
     browser.wait("document.querySelector('#trouble').textContent.includes('not reviewed')");
     let trouble: Value = browser.evaluate("document.querySelector('#trouble').textContent");
     assert!(trouble.as_str().unwrap().contains("nonsense"), "{trouble}");
+}
+
+/// Mistakes of a reviewed side come back until they are solved.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn mistakes_are_practised() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "review") else {
+        return;
+    };
+    let link = "document.querySelector('nav [href=\"#mistakes\"]').hidden";
+    assert_eq!(browser.evaluate(link), true);
+    browser.fill("#review-form [name=side]", "black");
+    review(&mut browser);
+    browser.wait(&format!("!{link}"));
+    browser.key("Home");
+    press(&mut browser, "Practise my mistakes");
+    browser.wait("location.hash === '#mistakes'");
+    let status = |text: &str| {
+        format!(
+            "document.querySelector('#mistakes-status').textContent.includes({})",
+            json!(text)
+        )
+    };
+    let stored = "JSON.parse(localStorage.mistakes)";
+    // Other mistakes may have been found as well: only the one that allows mate is kept.
+    browser.evaluate(&format!(
+        "localStorage.mistakes = JSON.stringify({stored}.filter(({{ played }}) => played === 'Nf6'))"
+    ));
+    assert_eq!(browser.evaluate(&format!("{stored}.length")), 1);
+    browser.reload();
+    browser.wait(&status("Black to move: find a better move than Nf6."));
+    let solution = browser.evaluate(&format!("{stored}[0].best.moves[0].san"));
+    let solution = solution.as_str().unwrap().to_owned();
+    browser.type_move("mistakes", "Nf6");
+    browser.wait(&status("Nf6 was played in the game."));
+    browser.type_move("mistakes", "a6");
+    browser.wait(&status("a6 is not good enough."));
+    browser.type_move("mistakes", &solution);
+    browser.wait(&status("is the best move."));
+    // It was not solved at first sight, so it comes back soon; at first sight, a day later.
+    let wait = format!("({stored}[0].due - Date.now()) / 60000");
+    let minutes = browser.evaluate(&wait).as_f64().unwrap();
+    assert!((0.0..=10.0).contains(&minutes), "{minutes}");
+    browser.click("#mistakes-next");
+    browser.wait(&status("Nothing to solve now."));
+    let soon = format!(
+        "{{ const kept = {stored}; kept[0].due = 0; localStorage.mistakes = JSON.stringify(kept); }}"
+    );
+    for days in [1, 3, 7, 21] {
+        browser.evaluate(&soon);
+        browser.reload();
+        browser.type_move("mistakes", &solution);
+        browser.wait(&status("is the best move."));
+        let minutes = browser.evaluate(&wait).as_f64().unwrap();
+        let expected = f64::from(days) * 1440.0;
+        assert!((expected - 5.0..=expected).contains(&minutes), "{minutes}");
+    }
+    browser.evaluate(&soon);
+    browser.reload();
+    browser.type_move("mistakes", &solution);
+    browser.wait("document.querySelector('#mistakes-count').textContent.includes('1 learned')");
+    browser.evaluate("URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; }");
+    browser.click("#mistakes-save");
+    let csv = browser.evaluate("window.saved.text()");
+    let csv: Vec<&str> = csv.as_str().unwrap().lines().collect();
+    assert_eq!(csv[0], "FEN,Solution,Played,Game,Solved,Due");
+    assert!(csv[1].contains(",Nf6,\"Anna – Bert, 1-0\",5,"), "{csv:?}");
+    // From here, the position can be analysed and played.
+    browser.click("#mistakes-analyse");
+    browser.wait("document.querySelector('#analyse-moves button')");
+    browser.assert_quiet();
 }

@@ -187,8 +187,7 @@ fn a_page_without_it_tells_how_to_get_it() {
         return;
     }
     browser.go(&format!("http://{}/#review", server.address));
-    let step =
-        "Stockfish is not built into this page: run tools/setup --stockfish and build again.";
+    let step = "This page comes without Stockfish.";
     let judge = browser.text("#review-judge");
     assert_eq!(
         judge,

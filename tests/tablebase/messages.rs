@@ -69,15 +69,17 @@ fn found_tables_are_reported_to_users() {
     engine.set("Backend", "random");
     let said = engine.set("SyzygyPath", path).join("\n");
     assert!(
-        said.contains(&format!("info string no tablebases from `{path}`")),
+        said.contains(&format!("info string ERROR: no tablebases from `{path}`")),
         "{said}"
     );
     assert!(said.contains("info string found no tablebases"), "{said}");
-    let said = engine.set("SyzygyPath", "/no/such folder").join("\n");
-    assert!(
-        said.contains("no tablebases from `/no/such folder`"),
-        "{said}"
-    );
+    engine.set("SyzygyPath", "/no/such folder");
+    // The problem is reported for as long as it lasts.
+    for _ in 0..2 {
+        let said = engine.ask("go nodes 1", "bestmove ").join("\n");
+        let missing = "info string ERROR: no tablebases from `/no/such folder`";
+        assert!(said.starts_with(missing), "{said}");
+    }
 
     write_flat(folder.path(), Role::Rook, [WIN, LOSS]);
     write_flat(folder.path(), Role::Knight, [DRAW; 2]);

@@ -45,7 +45,7 @@ fn positions_without_their_game_are_refused() {
     engine.say("position fen 8/8/8/8/8/4k3/4p3/4K2R w K - 0 1 moves h1h2");
     engine.say("go nodes 1");
     let said = engine.wait_for("bestmove");
-    let refused = "info string the network cannot evaluate this position: it reads the moves from the initial";
+    let refused = "info string ERROR: the network cannot evaluate this position: it reads the moves from the initial";
     let refusals = said.iter().filter(|line| line.starts_with(refused));
     assert_eq!(refusals.count(), 1, "{said:?}");
     assert!(!said.iter().any(|line| line.contains("CPU")), "{said:?}");
@@ -65,7 +65,7 @@ fn agents_that_need_values_are_replaced_without_them() {
         engine.say("position startpos");
         engine.say("go nodes 10");
         let said = engine.wait_for("bestmove");
-        let refused = "info string WARNING: the network `random` has no value head";
+        let refused = "info string ERROR: the network `random` has no value head";
         let is_told = |line: &String| line.starts_with(refused) && line.contains("`policy` plays");
         assert!(said.iter().any(is_told), "{said:?}");
         assert!(said.last().unwrap().starts_with("bestmove "), "{said:?}");

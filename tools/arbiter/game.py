@@ -71,6 +71,18 @@ def loss(side):
     return "0-1" if side == chess.WHITE else "1-0"
 
 
+def forfeited(board, forfeit):
+    """Returns the result and the reason after a fault of the side to move.
+
+    Out of time, it only draws if no series of legal moves lets the opponent mate (FIDE Laws 6.9). That is judged by
+    the material, as on Lichess: python-chess does not recognise blocked positions.
+    """
+    side, opponent = (chess.COLOR_NAMES[colour].capitalize() for colour in (board.turn, not board.turn))
+    if forfeit.kind in (Forfeit.TIME, Forfeit.HANG) and board.has_insufficient_material(not board.turn):
+        return "1/2-1/2", f"{side}: {forfeit}, but {opponent} cannot mate"
+    return loss(board.turn), f"{side}: {forfeit}"
+
+
 class Clocks:
     """The clocks of both sides; a side without a time control has no clock."""
 
@@ -128,7 +140,7 @@ async def play(board, players, adjudication):
             result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit
-            verdict = loss(side), f"{'White' if side == chess.WHITE else 'Black'}: {forfeit}"
+            verdict = forfeited(board, forfeit)
             break
         if result.resigned:
             verdict = loss(side), "resignation"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import time
 
@@ -18,6 +19,12 @@ START_SECONDS = 120
 # An engine that does not respond within this time after its clock has run out counts as hung.
 HANG_SECONDS = 10
 QUIT_SECONDS = 3
+# How engines report that they do not do what they were told: Stockfish and Tessera, and Lc0.
+PROBLEM = re.compile(r"(?:info string error:|error )\s*(.+)", re.IGNORECASE)
+# The time that Stockfish and Tessera, or Lc0, reserve for delays, in milliseconds. Their defaults differ, and some
+# exceed the fixed time of a fast game.
+OVERHEADS = ("Move Overhead", "MoveOverheadMs")
+OVERHEAD = 10
 
 
 class Forfeit(Exception):
@@ -59,6 +66,8 @@ class Clock:
     thinking_since = 0.0
     running = False
     thought = 0.0
+    # The first problem that the engine has reported.
+    problem = None
 
     def start(self):
         self.thinking_since, self.running = time.perf_counter(), False
@@ -79,6 +88,11 @@ class Uci(Clock, chess.engine.UciProtocol):
     answer = "bestmove"
     starts = ("go", "ponderhit", "stop")
 
+    def line_received(self, line):
+        super().line_received(line)
+        if problem := PROBLEM.match(line):
+            self.problem = self.problem or problem[1]
+
 
 class XBoard(Clock, chess.engine.XBoardProtocol):
     answer = "move"
@@ -94,10 +108,15 @@ class Player:
         self.entrant, self.margin, self.patience, self.log = entrant, margin, patience, log
         self.ponder = ponder
         self.options = dict(entrant.options)
+        # The option by which the overhead was set here.
+        self.reserved = None
         self.transport = self.protocol = None
 
     async def ready(self):
-        """Starts the engine unless it is running, and waits until it has loaded."""
+        """Starts the engine unless it is running, and waits until it has loaded.
+
+        Raises MatchError if it does not start, or reports that it does not play as told.
+        """
         if self.protocol is None:
             try:
                 self.transport, self.protocol = await PROTOCOLS[self.entrant.protocol].popen(
@@ -109,13 +128,30 @@ class Player:
                 await asyncio.wait_for(self.introduce(), START_SECONDS)
             except (OSError, chess.engine.EngineError, asyncio.TimeoutError) as error:
                 reason = str(error) or f"no answer within {START_SECONDS} s"
+                self.check()
                 raise MatchError(f"{self.entrant.name} does not start: {reason}") from None
+            self.check()
         return self.protocol
 
     async def introduce(self):
         await self.protocol.initialize()
+        self.reserve()
         await self.protocol.configure(self.options)
         await self.protocol.ping()
+
+    def reserve(self):
+        """Sets the overhead of an engine on a clock, so that no engine gets less time to think than another."""
+        named = {name.lower() for name in self.options}
+        thinking = self.entrant.thinking
+        for name in OVERHEADS:
+            if (thinking.clock or thinking.time) and name in self.protocol.options and name.lower() not in named:
+                self.options[name] = str(OVERHEAD)
+                self.reserved = name
+
+    def check(self):
+        """Raises MatchError if the engine has reported a problem: it would play differently from what was asked."""
+        if self.protocol is not None and self.protocol.problem:
+            raise MatchError(f"{self.entrant.name} reports an error: {self.protocol.problem}")
 
     async def configure(self, options):
         """Sets options for this process and any process that replaces it."""
@@ -123,7 +159,9 @@ class Player:
         if self.protocol is not None:
             try:
                 await self.protocol.configure(options)
-            except chess.engine.EngineTerminatedError:
+                await asyncio.wait_for(self.protocol.ping(), START_SECONDS)
+                self.check()
+            except (chess.engine.EngineTerminatedError, asyncio.TimeoutError):
                 await self.close(kill=True)
             except chess.engine.EngineError as error:
                 raise MatchError(f"{self.entrant.name}: {error}") from None
@@ -141,14 +179,17 @@ class Player:
             move = protocol.play(board, limit, game=game, info=chess.engine.INFO_ALL, ponder=self.ponder)
             result = await asyncio.wait_for(move, patience)
         except asyncio.TimeoutError:
+            self.check()
             await self.close(kill=True)
             raise Forfeit(Forfeit.HANG, f"no move for {patience:.1f} s") from None
         except chess.engine.EngineTerminatedError as error:
+            self.check()
             await self.close(kill=True)
             raise Forfeit(Forfeit.CRASH, str(error)) from None
         except chess.engine.EngineError as error:
             await self.close(kill=True)
             raise Forfeit(Forfeit.ILLEGAL, str(error)) from None
+        self.check()
         if not result.move and not result.resigned:
             raise Forfeit(Forfeit.NO_MOVE)
         if allowed is not None and protocol.thought > allowed + self.margin:

@@ -28,11 +28,15 @@ LONGEST_STEP = 2.0
 
 @dataclass(frozen=True)
 class Rating:
-    """A player's rating in Elo, its 95 % error, and statistics of the player's games."""
+    """A player's rating in Elo, its 95 % error, and statistics of the player's games.
+
+    `error` is None if the games alone imply no finite rating, as after a score of 6–0. The rating then follows from
+    `PRIOR_DRAWS`.
+    """
 
     name: str
     elo: float
-    error: float
+    error: float | None
     games: int
     score: float
 
@@ -42,7 +46,8 @@ def rate(games, anchors=None):
 
     `games` are tuples (name of White, name of Black, White's score). `anchors` are known ratings.
     The ratings are shifted so that they match the anchors on average; without anchors, the mean
-    rating is 0. The errors are those of the difference from the anchors, or from the mean.
+    rating is 0. The errors are those of the difference from the anchors, or from the mean. An error
+    is None if the games alone imply no finite figure.
     """
     games = list(games)
     names = sorted({name for white, black, _ in games for name in (white, black)})
@@ -56,18 +61,51 @@ def rate(games, anchors=None):
     weight.append(0.0)
     mean = sum(anchors.values()) / len(anchors) if anchors else 0.0
     origin = sum(w * rating for w, rating in zip(weight, ratings))
+    finite = comparable(rows, [index[name] for name in anchors])
     rated = []
     for name, number in index.items():
         contrast = [-w for w in weight]
         contrast[number] += 1
         own = [score if white == number else 1 - score for white, black, score in rows if number in (white, black)]
         rated.append(Rating(
-            name, mean + SCALE * (ratings[number] - origin), SCALE * deviation(covariance, contrast) * NORMAL_95,
+            name, mean + SCALE * (ratings[number] - origin),
+            SCALE * deviation(covariance, contrast) * NORMAL_95 if number in finite else None,
             len(own), sum(own) / len(own),
         ))
     advantage = [0.0] * len(names) + [1.0]
-    white = (SCALE * ratings[-1], SCALE * deviation(covariance, advantage) * NORMAL_95)
+    lopsided = {score for _, _, score in rows} in ({0.0}, {1.0})
+    white = SCALE * ratings[-1], None if lopsided else SCALE * deviation(covariance, advantage) * NORMAL_95
     return sorted(rated, key=lambda rating: -rating.elo), white
+
+
+def comparable(rows, anchors):
+    """Returns the numbers of the players whose ratings are finite without a prior, relative to the anchors or, without
+    anchors, to the largest group of such players.
+
+    The difference between two players is finite if each has scored against the other, directly or through others
+    (Ford 1957).
+    """
+    scored = {}
+    for white, black, score in rows:
+        if score > 0:
+            scored.setdefault(white, set()).add(black)
+        if score < 1:
+            scored.setdefault(black, set()).add(white)
+
+    def reachable(start):
+        found, ahead = {start}, [start]
+        while ahead:
+            new = scored.get(ahead.pop(), set()) - found
+            found |= new
+            ahead += new
+        return found
+
+    reach = {number: reachable(number) for row in rows for number in row[:2]}
+    tied = {one: {other for other in found if one in reach[other]} for one, found in reach.items()}
+    if anchors:
+        return {one for one, others in tied.items() if others.issuperset(anchors)}
+    largest = max(tied.values(), key=len)
+    return largest if len(largest) > 1 else set()
 
 
 def expected(ratings, white, black):

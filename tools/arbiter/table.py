@@ -9,7 +9,8 @@ import datetime
 import chess
 
 from .game import play
-from .player import Player
+from .player import OVERHEAD, Player
+from .running import say
 
 
 class Table:
@@ -20,6 +21,7 @@ class Table:
 
     async def play(self, board, white, adjudication):
         """Plays a game from `board`, in which the entrant with index `white` has White."""
+        await self.ready()
         sides = {chess.WHITE: self.players[white], chess.BLACK: self.players[1 - white]}
         game = await play(board, sides, adjudication)
         game.headers["Event"] = " - ".join(player.entrant.name for player in self.players)
@@ -30,6 +32,11 @@ class Table:
             game.headers[colour] = player.entrant.name
             game.headers[f"{colour}TimeControl"] = str(player.entrant.thinking)
         return game
+
+    async def ready(self):
+        """Starts the engines unless they are running. Raises MatchError if one does not play as told."""
+        for player in self.players:
+            await player.ready()
 
     async def configure(self, *options):
         """Sets the options of each engine."""
@@ -42,11 +49,17 @@ class Table:
 
 
 @contextlib.asynccontextmanager
-async def tables(count, entrants, options):
-    """Opens `count` tables and stops their engines at the end of the block."""
+async def tables(count, entrants, options, tool):
+    """Opens `count` tables, the first of them with its engines started, and stops all engines at the end of the
+    block. `tool` is the name of the tool in messages."""
     with open(options.log, "ab") if options.log else contextlib.nullcontext() as log:
         made = [Table(entrants, options.margin, options.patience, options.ponder, log) for _ in range(count)]
         try:
+            await made[0].ready()
+            for player in made[0].players:
+                if player.reserved:
+                    name, option = player.entrant.name, player.reserved
+                    say(tool, f"{name}: {option} is {OVERHEAD} ms; option.{option}= sets it")
             yield made
         finally:
             await asyncio.gather(*(table.close() for table in made), return_exceptions=True)

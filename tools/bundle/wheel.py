@@ -54,8 +54,8 @@ TOOLS = {name: f"tools/{name}" for name in ("match", "rank", "tune", "league")} 
 
 ENTRY_POINTS = f"""\
 [console_scripts]
-tessera = {NAME}:_tessera
-tessera-train = {NAME}:_train
+tessera = {NAME}.programs:tessera
+tessera-train = {NAME}.programs:train
 """ + "".join(f"tessera-{name} = {NAME}._tools:{name.replace('-', '_')}\n" for name in TOOLS)
 
 

@@ -31,7 +31,7 @@ const LARGEST_SHARE: f64 = 0.1;
 
 /// Returns the time for a move with these `priors`, which sum to 1; `None` without a clock. The
 /// time never exceeds a tenth of the clock less the `overhead`, nor a fixed time for the move.
-pub(super) fn thinking_time(
+pub fn thinking_time(
     limits: &Limits,
     overhead: Duration,
     rating: Option<u16>,

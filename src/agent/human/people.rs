@@ -25,7 +25,7 @@ impl People {
     pub fn of(properties: &Properties, game: &Game, evaluated: Evaluated) -> People {
         let mut policy = evaluated.logits.clone();
         let mut settled = Vec::new();
-        if let Some(correction) = &properties.correction {
+        if let Some(correction) = properties.people_correction() {
             let features = features(game.position(), &evaluated.moves);
             correction.correct(&features, super::rating(game), &mut policy);
             let of_moves = evaluated.moves.iter().zip(&features);

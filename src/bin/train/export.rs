@@ -40,7 +40,7 @@ pub struct Export {
     /// Note on the training data, for the network's card.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     note: Option<String>,
-    /// Correction of the policy where it stands for people's moves, as bench/fit-correction writes
+    /// Correction of the policy by the rules, as bench/fit-correction writes
     /// it; by default the network file's.
     #[arg(long, value_name = "FILE.json")]
     correction: Option<PathBuf>,

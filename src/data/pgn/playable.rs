@@ -8,7 +8,8 @@ use crate::data::sample::Wdl;
 
 use super::error::{GameError, TokenPlace};
 use super::game::{ANNOTATIONS, KnownTags, move_and_result};
-use super::tags::tags;
+use super::remarks::Remarks;
+use super::tags::{decoded, tags};
 use super::token::Token;
 
 /// A game's main line.
@@ -20,8 +21,21 @@ pub struct Playable {
     pub clocks: Vec<Option<f64>>,
     /// The result for White; `None` if the game has none.
     pub result: Option<Wdl>,
+    /// What the author wrote before the first move and after each move.
+    pub remarks: Vec<Remarks>,
     /// Why reading stopped before the end of the game; `None` if it did not.
     pub fault: Option<GameError>,
+    /// The rest of a game that was not read to its end.
+    pub unread: Option<Unread>,
+}
+
+/// The text of a game from the first word that could not be played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The text, including the word.
+    pub text: String,
+    /// Whether the word is a null move, with which a player passes.
+    pub is_null_move: bool,
 }
 
 /// Parses the main line of the game in `text`, without its variations, up to the first word that
@@ -42,9 +56,14 @@ pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
         game,
         clocks: Vec::new(),
         result: known.result,
+        remarks: Vec::new(),
         fault: None,
+        unread: None,
     };
+    let text = tokens.rest();
     let mut depth = 0;
+    // The end of the last move.
+    let mut from = 0;
     while read.fault.is_none()
         && let Some(token) = tokens.next()
     {
@@ -60,12 +79,30 @@ pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
                 read.result = result.or(read.result);
                 break;
             }
-            Token::Word(word) if depth == 0 => read.word(word),
+            Token::Word(word) if depth == 0 => {
+                let end = text.len() - tokens.rest().len();
+                let start = end - word.len();
+                let moves = read.clocks.len();
+                read.word(word);
+                if read.clocks.len() > moves {
+                    read.remark(&text[from..start]);
+                    from = end;
+                } else if read.fault.is_some() {
+                    read.remark(&text[from..start]);
+                    read.unread = Some(Unread {
+                        text: decoded(&text[start..]),
+                        is_null_move: Notation::parse(word) == Some(Notation::Null),
+                    });
+                }
+            }
             Token::Comment(_) | Token::Result(_) | Token::Word(_) => {}
         }
     }
     if depth > 0 && read.fault.is_none() {
         read.fault = Some(GameError::OpenVariation);
+    }
+    if read.unread.is_none() {
+        read.remark(&text[from..]);
     }
     Ok(read)
 }
@@ -93,6 +130,10 @@ impl Playable {
                 self.fault = Some(GameError::Move { place, source });
             }
         }
+    }
+
+    fn remark(&mut self, text: &[u8]) {
+        self.remarks.push(Remarks::read(&decoded(text)));
     }
 
     fn place(&self, word: &[u8]) -> TokenPlace {
@@ -182,6 +223,23 @@ mod tests {
         ] {
             assert!(read_playable(text.as_bytes()).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn remarks_stand_with_their_moves() {
+        let text = "{before} 1. e4 $1 {Straße} (1. d4) e5?! 2. -- {pass} d5 1-0 {after}";
+        let text: Vec<u8> = text.chars().map(|it| it as u8).collect();
+        let read = read_playable(&text).unwrap();
+        let comments: Vec<_> = read.remarks.iter().map(|it| it.comments.clone()).collect();
+        assert_eq!(comments, [vec!["before"], vec!["Straße"], vec![]]);
+        assert_eq!(read.remarks[1].variations, ["1. d4"]);
+        assert_eq!(read.remarks[2].glyphs, [6]);
+        let unread = read.unread.unwrap();
+        assert_eq!(unread.text, "-- {pass} d5 1-0 {after}");
+        assert!(unread.is_null_move);
+        let read = read_playable(b"1. e4 1-0 {after}").unwrap();
+        assert_eq!(read.remarks[1].comments, ["after"]);
+        assert_eq!(read.unread, None);
     }
 
     #[test]

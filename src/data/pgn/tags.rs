@@ -103,13 +103,17 @@ pub fn tag(game: &str, name: &str) -> Option<String> {
 /// following the PGN standard.
 #[must_use]
 pub fn tags(game: &[u8]) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(_) => bytes.iter().copied().map(char::from).collect(),
-    };
     let tags = Tags::new(game);
-    tags.map(|(name, value)| (text(name), text(&value)))
+    tags.map(|(name, value)| (decoded(name), decoded(&value)))
         .collect()
+}
+
+/// Decodes a text in UTF-8 or Latin-1.
+pub(super) fn decoded(text: &[u8]) -> String {
+    match std::str::from_utf8(text) {
+        Ok(text) => text.to_owned(),
+        Err(_) => text.iter().copied().map(char::from).collect(),
+    }
 }
 
 /// Returns whether an odd number of backslashes precedes position `at`.

@@ -37,6 +37,11 @@ impl<'a> Tokens<'a> {
         tokens
     }
 
+    /// Returns the text after the tokens that have been read.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Skips the current line if it starts with `%`.
     fn skip_escape(&mut self) {
         if self.rest.starts_with(b"%") {

@@ -11,6 +11,9 @@ use crate::chess::{Game, fen};
 use crate::data::record::Eval;
 use crate::data::sample::Wdl;
 
+use super::remarks::{Piece, piece};
+use super::token::result;
+
 /// Maximum number of characters in a line of moves.
 const LONGEST_LINE: usize = 79;
 /// Six of the seven tags that PGN requires, and the values written if they are unknown. The seventh
@@ -236,6 +239,38 @@ impl Movetext {
         self.follows_move = false;
         line(self);
         self.enclose(first, '(', ')');
+        self.follows_move = false;
+    }
+
+    /// Adds movetext as its author wrote it, without its results. Parentheses that have no
+    /// counterpart are left out or closed.
+    pub(crate) fn written(&mut self, text: &str) {
+        let mut open = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (length, piece) = piece(rest);
+            match piece {
+                Piece::Parenthesis if rest.starts_with('(') => open.push(self.words.len()),
+                Piece::Parenthesis => {
+                    if let Some(first) = open.pop() {
+                        self.enclose(first, '(', ')');
+                    }
+                }
+                Piece::Comment(comment) => self.comment(comment),
+                Piece::Word(word) if result(word.as_bytes()).is_some() => {}
+                Piece::Word(word) if word.starts_with(['!', '?']) => {
+                    if let Some(last) = self.words.last_mut() {
+                        last.push_str(word);
+                    }
+                }
+                Piece::Word(word) => self.words.push(word.to_owned()),
+                Piece::Space => {}
+            }
+            rest = &rest[length..];
+        }
+        for first in open.into_iter().rev() {
+            self.enclose(first, '(', ')');
+        }
         self.follows_move = false;
     }
 

@@ -1,5 +1,5 @@
 export {
-  MARKS, about, arrowMoves, clockAt, factSquares, fenAt, headingOf, isBad, lineOf, make, moveCells, nextMark, openingOf,
-  player, pointInGraph, pointInMoves, scoreGraph, scoresOf, sharesOf, showBar, summaryTable, titleOf, winAt, wordsAt,
+  MARKS, about, arrowMoves, clockAt, factSquares, fenAt, headingOf, isBad, lineOf, make, nextMark, openingOf,
+  player, pointInGraph, scoreGraph, scoresOf, sharesOf, showBar, summaryTable, titleOf, winAt, wordsAt,
   written,
 };

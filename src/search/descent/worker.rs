@@ -45,6 +45,9 @@ pub(crate) struct SearchWorker<'a, E> {
     picks: Picks,
     backup: Backup,
     scratch: Vec<f32>,
+    logits: Vec<f32>,
+    /// The number of visits from which a node's priors are corrected.
+    correction_visits: u32,
 }
 
 /// A summary of the batch that a thread has gathered.
@@ -74,6 +77,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             picks: Picks::default(),
             backup: Backup::default(),
             scratch: Vec::with_capacity(256),
+            logits: Vec::with_capacity(256),
+            correction_visits: shared.correction_visits(),
         }
     }
 
@@ -249,6 +254,9 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         if node.header().count() == 0 && self.path.len() > 1 && self.is_mate_by_checks(node) {
             return self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
         }
+        if node.visits() >= self.correction_visits && !node.header().is_corrected() {
+            self.correct(node);
+        }
         let first = self.branches.len();
         let selected = match self.path.len() > MAX_DEPTH {
             true => Selected::Full,
@@ -272,6 +280,21 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             self.follow(edge, visits);
         }
         self.branches.truncate(first);
+    }
+
+    /// Corrects the priors of a node. Its move list would take stack space at every level of the
+    /// recursion.
+    #[inline(never)]
+    fn correct(&mut self, node: Node<'a>) {
+        let moves = self.environment.moves(self.here());
+        let temperature = self.parameters.policy_temperature;
+        let mut logits = std::mem::take(&mut self.logits);
+        self.tree.logits(node.header(), temperature, &mut logits);
+        if self.environment.correct(&moves, &mut logits) {
+            self.tree
+                .correct(node, &logits, temperature, &mut self.scratch);
+        }
+        self.logits = logits;
     }
 
     /// Sends visits along an edge.

@@ -233,6 +233,10 @@ impl Environment for Latent<'_> {
         None
     }
 
+    fn correct(&self, _: &Arc<[u16]>, _: &mut [f32]) -> bool {
+        false
+    }
+
     fn clear(&mut self) {
         self.batch.clear();
         self.answers.clear();

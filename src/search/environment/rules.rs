@@ -10,6 +10,7 @@ use crate::search::tree::arena::Index;
 use crate::search::tree::header::{OUT_OF_SIGHT, Outcome};
 use crate::search::tree::packed::{pack_move, unpack_move};
 use crate::tablebase::bare_king::{self, Known};
+use crate::tactics::features;
 use shakmaty::{MoveList, Position};
 
 /// Distinguishes positions that tablebases cover from other positions with the same key.
@@ -131,6 +132,18 @@ impl Environment for Rules<'_> {
         let mates = self.mates.as_mut()?;
         let line = mates.line(position, &position.legal_moves(), &self.shared.draws)?;
         Some(line.len() as u8)
+    }
+
+    fn correct(&self, moves: &MoveList, logits: &mut [f32]) -> bool {
+        let properties = self.shared.backend.properties();
+        // A node keeps the priors of only so many moves.
+        let whole = logits.len() == moves.len();
+        let Some(correction) = properties.search_correction().filter(|_| whole) else {
+            return false;
+        };
+        let features = features(self.game.position(), moves);
+        correction.correct(&features, None, logits);
+        true
     }
 
     fn clear(&mut self) {

@@ -72,6 +72,10 @@ impl Environment for Dream<'_> {
         None
     }
 
+    fn correct(&self, _: &Vec<u16>, _: &mut [f32]) -> bool {
+        false
+    }
+
     fn clear(&mut self) {
         self.batch.clear();
     }

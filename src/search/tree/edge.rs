@@ -112,6 +112,13 @@ impl<'a> Edge<'a> {
         Rank::from_bits((self.0[1].load(Relaxed) >> RANK_SHIFT) as u16)
     }
 
+    /// Replaces the move's rank.
+    pub(crate) fn set_rank(self, rank: Rank) {
+        let rank = u64::from(rank.bits()) << RANK_SHIFT;
+        let ranked = |word: u64| Some(word & !(0xffff << RANK_SHIFT) | rank);
+        let _ = self.0[1].fetch_update(Release, Acquire, ranked);
+    }
+
     /// Adds visits in flight and returns the previous state. At the root, the caller must respect
     /// [`MAX_IN_FLIGHT`](super::MAX_IN_FLIGHT).
     pub(crate) fn add_in_flight(self, visits: u32) -> EdgeVisits {

@@ -98,21 +98,30 @@ impl Tree {
     }
 
     /// Adds edge `number`, for the node's move with this rank in its policy, unless another thread
-    /// has already done so.
+    /// has already done so. `seen` is the header from which the move was chosen.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no memory, or if the priors have been corrected since.
     pub(crate) fn add_edge(
         &self,
         span: &mut Span,
-        node: Node<'_>,
+        (node, seen): (Node<'_>, NodeHeader),
         number: u32,
         mv: u16,
         rank: Rank,
     ) -> Result<Index, Full> {
         let header = loop {
             let header = node.header();
+            if header.is_corrected() != seen.is_corrected() {
+                return Err(Full);
+            }
             if header.count() > number {
                 return Ok(self.edge_index(header, number));
             }
-            let free = |header: NodeHeader| (!header.locked()).then_some(header.lock());
+            let free = |header: NodeHeader| {
+                let is_free = !header.locked() && header.is_corrected() == seen.is_corrected();
+                is_free.then_some(header.lock())
+            };
             if let Some(before) = node.update(free) {
                 if before.count() == number {
                     break before;

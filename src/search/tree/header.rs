@@ -58,6 +58,7 @@ impl From<Verdict> for Outcome {
 pub(crate) struct NodeHeader(pub(super) u64);
 
 const LOCK: u64 = 1 << 52;
+const CORRECTED: u64 = 1 << 53;
 
 impl NodeHeader {
     /// Returns the node's block with its evaluation, priors and edge directory, once the node is
@@ -116,6 +117,19 @@ impl NodeHeader {
 
     pub(crate) fn unlock(self) -> NodeHeader {
         NodeHeader(self.0 & !LOCK)
+    }
+
+    /// Returns whether the priors have been [corrected](super::correct).
+    pub(crate) fn is_corrected(self) -> bool {
+        self.0 & CORRECTED != 0
+    }
+
+    pub(crate) fn with_corrected(self) -> NodeHeader {
+        NodeHeader(self.0 | CORRECTED)
+    }
+
+    pub(crate) fn without_corrected(self) -> NodeHeader {
+        NodeHeader(self.0 & !CORRECTED)
     }
 
     pub(crate) fn with_block(self, block: Index) -> NodeHeader {

@@ -142,7 +142,7 @@ impl<'a> Node<'a> {
     pub(crate) fn strip(self) {
         self.update(|header| {
             let header = header.with_block(0).with_count(0).with_moves(0);
-            Some(header.with_stage(Stage::New))
+            Some(header.without_corrected().with_stage(Stage::New))
         });
     }
 }

@@ -18,6 +18,8 @@ pub(crate) const MAX_MOVES: usize = 248;
 /// The number of binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;
 const STEPS: f32 = 255.0;
+/// The code of a move that had an edge when the priors were [corrected](super::correct).
+pub(crate) const TAKEN: u8 = u8::MAX;
 
 static DECODED: LazyLock<[f32; 256]> =
     LazyLock::new(|| std::array::from_fn(|code| exp2((code as f32 - STEPS) * RANGE / STEPS)));
@@ -63,16 +65,44 @@ pub(crate) fn write(
     }
 }
 
+/// Returns the code of a move.
+pub(crate) fn code(arena: &Arena, index: Index, number: u8) -> u8 {
+    let word = &arena.slice(index + Index::from(number / 8), 1)[0];
+    word.load(Relaxed).to_le_bytes()[usize::from(number % 8)]
+}
+
+/// Sets the codes of these moves to [`TAKEN`], and lowers those of all others below it.
+pub(crate) fn take(arena: &Arena, index: Index, moves: u8, taken: impl Iterator<Item = Rank>) {
+    let mut codes = [[0; 8]; MAX_MOVES / 8];
+    let block = arena.slice(index, words(moves.into()));
+    for (codes, word) in codes.iter_mut().zip(block) {
+        *codes = word
+            .load(Relaxed)
+            .to_le_bytes()
+            .map(|code| code.min(TAKEN - 1));
+    }
+    for rank in taken {
+        codes.as_flattened_mut()[usize::from(rank.number())] = TAKEN;
+    }
+    for (codes, word) in codes.into_iter().zip(block) {
+        word.store(u64::from_le_bytes(codes), Relaxed);
+    }
+}
+
 /// A move, represented by the code of its prior and its number in generation order.
 ///
 /// Moves become children in descending order of rank. The children of a node are therefore always a
-/// prefix of that order, and the last child determines the next one.
+/// prefix of that order, and the last child determines the next one, unless the priors are
+/// [corrected](super::correct).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(u16);
 
 impl Rank {
     /// A rank above that of every move.
     pub(crate) const TOP: Rank = Rank(u16::MAX);
+    /// A rank above those of all moves without an edge when the priors were
+    /// [corrected](super::correct).
+    pub(crate) const CORRECTED: Rank = Rank((TAKEN as u16) << 8);
 
     #[cfg(test)]
     pub(crate) fn new(code: u8, number: u8) -> Rank {
@@ -88,6 +118,11 @@ impl Rank {
 
     pub(crate) fn from_bits(bits: u16) -> Rank {
         Rank(bits)
+    }
+
+    /// Returns the rank of the same move with another code.
+    pub(crate) fn with_code(self, code: u8) -> Rank {
+        Rank(u16::from(code) << 8 | self.0 & 0xff)
     }
 
     pub(crate) fn code(self) -> u8 {

@@ -4,16 +4,19 @@ import { hash } from "./address.js";
 import * as beside from "./beside.js";
 import { isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
-import { element, finder, trouble } from "./dom.js";
+import { element, finder, playFrom, trouble } from "./dom.js";
 import { edit } from "./editor.js";
 import { EvalBar } from "./evalbar.js";
 import { fenOf } from "./fen.js";
+import { takeFiles } from "./files.js";
+import * as kept from "./kept.js";
 import { showLines } from "./lines.js";
 import { MoveList } from "./movelist.js";
 import { legalMove } from "./notation.js";
 import { openingOf } from "./openings.js";
 import { asked, chosenPlayer, listPlayers, searches, server } from "./opponents.js";
 import * as people from "./people.js";
+import { listGames, signOf, split } from "./pgn.js";
 import { playMove } from "./sound.js";
 import { copy } from "./store.js";
 import { moveNumber } from "./tree.js";
@@ -50,9 +53,19 @@ function draw() {
   at("none").hidden = tree.root.children.length > 0;
   at("branch").hidden = !node.path().some((it) => it.parent.children[0] !== it);
   nameOpening(game);
+  showRemark();
   showKnown();
+  kept.show();
   people.show();
   restart();
+}
+
+/** Shows what the author wrote about the move. */
+function showRemark() {
+  const { nags, comments, startingComments } = study.node;
+  const text = [nags.map(signOf).join(" "), ...startingComments, ...comments].join(" ").replace(/\[%[^\]]*\]/g, "").trim();
+  at("remark").textContent = text;
+  at("remark").hidden = !text;
 }
 
 async function nameOpening(game) {
@@ -66,10 +79,12 @@ const showBeside = () => beside.show(study.node, playLine);
 function showKnown() {
   const { node } = study;
   showBeside();
-  const ending = studying.game().ending();
+  const ending = studying.game().forcedEnding();
   const last = node.parent ? `${moveNumber(node)}${node.san}: ` : "";
   const turn = node.position.turn === "white" ? "White to move." : "Black to move.";
-  at("status").textContent = last + (ending ? `the game is over by ${ending.why}.` : turn);
+  const claim = studying.game().ending();
+  const note = claim ? ` A draw can be claimed by ${claim.why}.` : "";
+  at("status").textContent = last + (ending ? `the game is over by ${ending.why}.` : turn + note);
   if (node.known) return showUpdate(node.known, node);
   bar.clear();
   at("info").textContent = "";
@@ -115,7 +130,7 @@ function restart() {
   running?.abort();
   beside.stop();
   setRunning(undefined);
-  const isOpen = isWanted && !studying.game().ending();
+  const isOpen = isWanted && !studying.game().forcedEnding();
   if (isOpen) beside.run(studying.game(), study.node, showBeside);
   const isEnough = study.node.known?.statistics && study.node.known.nodes >= Number(engine.elements.nodes.value);
   if (isOpen && !isEnough) analyse();
@@ -143,7 +158,7 @@ async function analyse() {
       if (nodes === most || !searches(player)) return;
     }
   } catch (error) {
-    if (!isAbort(error)) trouble(error.message);
+    if (!isAbort(error)) trouble(error.message, restart);
   } finally {
     if (running === own) setRunning(undefined);
   }
@@ -163,12 +178,22 @@ engine.addEventListener("submit", (event) => event.preventDefault());
 
 // Games that are loaded, changed and removed
 
-/** Loads a FEN or a PGN, and shows an explanation if it is invalid. */
-export function load(text) {
+/** The games in the text that was loaded. */
+let games = [];
+
+/** Loads a FEN or games, of which the first is shown, and explains what is unreadable. `place` is that of the position to
+ * show. */
+export function load(text, place) {
+  games = split(text);
+  listGames(form.elements.game, games);
+  loadOne(games[0] ?? "", place);
+}
+
+function loadOne(text, place) {
   let problem = "";
   try {
-    problem = studying.load(text) ?? "";
-    form.elements.text.value = text.trim();
+    problem = studying.load(text, place) ?? "";
+    form.elements.text.value = text;
   } catch (error) {
     problem = error.message;
   }
@@ -179,6 +204,8 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   load(form.elements.text.value);
 });
+form.elements.game.addEventListener("change", ({ target }) => loadOne(games[target.value]));
+takeFiles(document.getElementById("analyse"), at("file"), load);
 
 /** Shows briefly on a button that its action is done. */
 function tellDone(button, isDone) {
@@ -196,6 +223,8 @@ at("edit").addEventListener("click", async () => {
   const fen = await edit(fenOf(study.node.position));
   if (fen) load(fen);
 });
+at("play").addEventListener("click", () => playFrom(fenOf(study.node.position)));
+at("new").addEventListener("click", () => load(""));
 at("promote").addEventListener("click", () => {
   study.tree.promote(study.node);
   studying.choose(study.node);
@@ -230,6 +259,8 @@ export function enter(fen) {
 
 export function leave() {
   isShown = isWanted = false;
+  // A hidden board has no size to draw arrows in.
+  board.arrows([]);
   running?.abort();
   beside.leave();
 }

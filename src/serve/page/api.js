@@ -3,7 +3,7 @@
 /** An error response from the server. */
 export class ServerError extends Error {
   constructor(status, problem) {
-    super(problem?.detail ?? `the server answers ${status}`);
+    super(problem?.detail?.replace(/`([^`]*)`/g, "“$1”") ?? `the server answers ${status}`);
     this.status = status;
     this.field = problem?.field;
   }
@@ -11,10 +11,15 @@ export class ServerError extends Error {
 
 const token = () => sessionStorage.getItem("token");
 
+/** Says what the browser only calls a failed request. */
+function unreachable(error) {
+  throw isAbort(error) ? error : new Error("The server does not answer: it may have been stopped.");
+}
+
 async function ask(path, options, isSecond = false) {
   const headers = { ...options.headers };
   if (token()) headers.Authorization = `Bearer ${token()}`;
-  const response = await fetch(path, { ...options, headers });
+  const response = await fetch(path, { ...options, headers }).catch(unreachable);
   if (response.status === 401 && !isSecond) {
     const given = prompt("This server asks for a token:");
     if (given) {
@@ -50,7 +55,7 @@ export async function* stream(path, body, signal) {
   let text = "";
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch(unreachable);
       if (done) return;
       const lines = (text + value).split("\n");
       text = lines.pop();

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { finder, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
-import { Game } from "./game.js";
+import { Game, INITIAL_FEN } from "./game.js";
 import { missing, otherJudge } from "./judges.js";
 import { showLines } from "./lines.js";
 import { server } from "./opponents.js";
@@ -43,8 +43,8 @@ async function searchHere(game, node, signal, hear) {
     await engine.prepare({ lines: 1 });
   }
   if (signal.aborted) return;
-  const moves = game.moves.map(({ uci }) => uci);
-  await engine.search({ start: game.fen, moves, nodes: ROUNDS.at(-1) }, ([best]) => {
+  const { fen = INITIAL_FEN, moves } = game.request();
+  await engine.search({ start: fen, moves, nodes: ROUNDS.at(-1) }, ([best]) => {
     const lines = [{ score: score(best.evaluation), moves: played(node.position, best.line) }];
     hear({ name: engine.name, nodes: best.nodes, lines });
   });

@@ -35,7 +35,7 @@ async function compare() {
     if (game === asked) draw(...both);
     trouble("");
   } catch (error) {
-    trouble(error.message);
+    trouble(error.message, compare);
   }
 }
 

@@ -145,4 +145,5 @@ document.getElementById("docs").replaceChildren(
   element("h2", { textContent: "Types" }),
   ...Object.entries(api.components.schemas).flatMap(([name, schema]) => type(name, schema)),
 );
+document.getElementById(location.hash.slice(1))?.scrollIntoView();
 document.body.dataset.ready = "true";

@@ -1,5 +1,7 @@
 // Elements, and messages that all parts show on the page.
 
+import { hash } from "./address.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Creates an element with properties and children. */
@@ -20,11 +22,15 @@ export function svg(name, attributes = {}, ...children) {
 /** Finds the elements of a tab by name: `play-board` is `finder("play")("board")`. */
 export const finder = (part) => (name) => document.getElementById(`${part}-${name}`);
 
-/** Shows an error message above every tab; an empty text removes it. */
-export const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { detail }));
+/** Shows an error message above every tab; an empty text removes it. `retry`, if given, is offered as a button. */
+export const trouble = (text, retry) => dispatchEvent(new CustomEvent("trouble", { detail: { text, retry } }));
 
-/** Opens a game, as text, in the analysis. */
-export const analyse = (detail) => dispatchEvent(new CustomEvent("analyse", { detail }));
+/** Opens a game, as text, in the analysis: at the position after `ply` moves, if given, and the moves of `line`, in UCI
+ * notation. */
+export const analyse = (text, ply, line) => dispatchEvent(new CustomEvent("analyse", { detail: { text, ply, line } }));
+
+/** Opens the choice of side and opponent for a game from a position. */
+export const playFrom = (fen) => (location.hash = hash("play", fen));
 
 /** Reviews a game, as PGN. */
 export const review = (detail) => dispatchEvent(new CustomEvent("review", { detail }));

@@ -3,8 +3,9 @@
 import { html, isAbort, post } from "./api.js";
 import { Board } from "./board.js";
 import { chart } from "./chart.js";
-import { element, finder, settled, trouble } from "./dom.js";
+import { element, finder, playFrom, settled, trouble } from "./dom.js";
 import * as compare from "./compare.js";
+import { fenOf } from "./fen.js";
 import * as imagine from "./imagine.js";
 import { listNetworks, network } from "./opponents.js";
 import { percent } from "./score.js";
@@ -48,22 +49,34 @@ function draw() {
 /** Sends a request, unless it has been sent already. */
 async function asked(path, body) {
   const question = path + JSON.stringify(body);
-  if (!answers.has(question)) answers.set(question, post(path, body, waiting.signal));
-  return answers.get(question);
+  const current = answers;
+  if (!current.has(question)) current.set(question, post(path, body, waiting.signal));
+  try {
+    return await current.get(question);
+  } catch (error) {
+    // It can be asked again.
+    current.delete(question);
+    throw error;
+  }
 }
 
 const explainSoon = settled(explain, WAIT);
+
+/** Returns the name of the chosen picture. */
+const viewed = () => form.elements[form.elements.view.value === "network" ? "inside" : "view"].value;
 
 async function explain() {
   if (!isShown) return;
   waiting?.abort();
   waiting = new AbortController();
-  const { network: name, view, elo } = Object.fromEntries(new FormData(form));
+  const { network: name, elo } = Object.fromEntries(new FormData(form));
+  const view = viewed();
   const isAttention = view === "attention";
   const reads = network(name)?.ratings;
+  for (const it of form.querySelectorAll(".network")) it.hidden = form.elements.view.value !== "network";
   for (const it of form.querySelectorAll(".attention")) it.hidden = !isAttention;
   at("rated").hidden = !reads || isAttention;
-  const ending = studying.game().ending();
+  const ending = studying.game().forcedEnding();
   board.light(new Array(64).fill(0));
   board.arrows([]);
   at("figure").replaceChildren();
@@ -79,15 +92,15 @@ async function explain() {
     say("The network is being looked into…");
     const question = { ...request, attention: false, ...(reads && { elo: Number(elo) }) };
     const { explanation } = await asked("/v1/explain", question);
-    if (current === answers && form.elements.view.value === view) {
+    if (current === answers && viewed() === view) {
       views[view](explanation);
-      showValues(explanation);
+      if (view === "layers") showValues(explanation);
     }
     trouble("");
   } catch (error) {
     if (isAbort(error)) return;
     say("");
-    trouble(error.message);
+    trouble(error.message, explain);
   }
 }
 
@@ -109,7 +122,7 @@ function attention(request) {
 }
 
 function showAttention(seen, current) {
-  if (current !== answers || form.elements.view.value !== "attention") return;
+  if (current !== answers || viewed() !== "attention") return;
   const { layer, layers, head, heads } = seen;
   form.elements.layer.max = layers;
   form.elements.head.max = heads;
@@ -125,7 +138,7 @@ function showAttention(seen, current) {
 /** Shows where a square attends. */
 function look(name) {
   square = name;
-  if (form.elements.view.value === "attention") explain();
+  if (viewed() === "attention") explain();
 }
 
 // Pictures
@@ -139,21 +152,35 @@ function table(head, rows) {
   return element("table", {}, element("tr", {}, ...cells("th", head)), ...made);
 }
 
+/** Says in words which pieces matter most; they are sorted by their worth. */
+function inWords({ occlusion: { q } }, worth) {
+  const turn = studying.game().position.turn === "white" ? "White" : "Black";
+  const chances = (q) => percent((1 + q) / 2);
+  const told = [`${turn} is to move and can expect ${chances(q)} of the points.`];
+  const own = worth.find((it) => it.side === turn && it.worth > 0);
+  if (own) told.push(`The ${own.name} matters most: without it, ${chances(own.q)} would remain.`);
+  const other = worth.find((it) => it.side !== turn && it.worth < 0);
+  if (other) told.push(`${other.side}'s ${other.name} is the strongest on the other side: without it, ${turn} could expect ${chances(other.q)}.`);
+  return told.join(" ");
+}
+
 const views = {
   /** Shows how much the value falls without each piece. */
   pieces(explanation) {
     const { q, pieces } = explanation.occlusion;
-    const worth = pieces.filter((it) => it.q !== null).map((it) => ({ ...it, worth: (q - it.q) / 2 }));
+    const worth = pieces.filter((it) => it.q !== null).map((it) => ({
+      ...it,
+      worth: (q - it.q) / 2,
+      side: it.piece === it.piece.toUpperCase() ? "White" : "Black",
+      name: `${PIECES[it.piece.toLowerCase()]} on ${nameOf(it.square)}`,
+    }));
     const weights = new Array(64).fill(0);
     for (const it of worth) weights[it.square] = it.worth;
     board.light(weights);
     worth.sort((one, other) => Math.abs(other.worth) - Math.abs(one.worth));
-    say("The pieces on which the network's judgement rests.");
+    say(inWords(explanation, worth));
     at("legend").textContent = "Each piece is removed in turn. Red: the side to move would expect to score less without it. Blue: more.";
-    const rows = worth.slice(0, ROWS).map(({ piece, square: on, worth: share }) => [
-      `${piece === piece.toUpperCase() ? "White" : "Black"} ${PIECES[piece.toLowerCase()]} ${nameOf(on)}`,
-      signed(share),
-    ]);
+    const rows = worth.slice(0, ROWS).map((it) => [`${it.side} ${it.name}`, signed(it.worth)]);
     at("figure").replaceChildren(table(["piece", "worth in expected score"], rows));
   },
 
@@ -188,7 +215,8 @@ const views = {
 
 form.addEventListener("input", explainSoon);
 form.addEventListener("submit", (event) => event.preventDefault());
-at("save").addEventListener("click", async () => {
+at("save").addEventListener("click", saveAll);
+async function saveAll() {
   say("The explanation is being written…");
   try {
     const page = await html("/v1/explain", { ...studying.game().request(), network: form.elements.network.value });
@@ -197,12 +225,13 @@ at("save").addEventListener("click", async () => {
     trouble("");
   } catch (error) {
     say("");
-    trouble(error.message);
+    trouble(error.message, saveAll);
   }
-});
+}
 at("previous").addEventListener("click", () => studying.step(-1));
 at("next").addEventListener("click", () => studying.step(1));
 at("flip").addEventListener("click", studying.flip);
+at("play").addEventListener("click", () => playFrom(fenOf(study.node.position)));
 at("analyse").addEventListener("click", () => (location.hash = "#analyse"));
 
 export const { press } = studying;

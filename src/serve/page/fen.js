@@ -5,11 +5,21 @@ import { makeFen, parseFen } from "/board/chessops/fen.js";
 import { opposite } from "/board/chessops/util.js";
 
 /** Returns whether a text is meant as a FEN rather than as moves. */
-export const isFen = (text) => /^\s*(?!1\/2-1\/2)\S+\/\S+\//.test(text);
+export const isFen = (text) => /^(?!1\/2-1\/2)\S+\/\S+\//.test(tidy(text.slice(0, 200)));
+
+/** Returns a FEN without quotes and the words of a UCI command, with blanks for underscores, small letters for the side
+ * to move, and numbers for counters that are dashes. */
+function tidy(text) {
+  const bare = text.replace(/["'“”„«»`]/g, "").replace(/[–—]/g, "-").replace(/^\s*(position\s)?\s*(fen\s)?/i, "");
+  const [board, turn, castling, passant, ...counters] = bare.trim().split(/[\s_]+/);
+  const side = /^(w|b|white|black)$/i.test(turn) ? turn[0].toLowerCase() : turn;
+  const numbers = counters.map((it, place) => (it === "-" && place < 2 ? String(place) : it));
+  return [board, side, castling, passant, ...numbers].filter((it) => it !== undefined).join(" ");
+}
 
 /** Returns the position of a FEN; throws an explanation if it is invalid. */
 export function readFen(text) {
-  const fen = text.trim().replace(/\s+/g, " ");
+  const fen = tidy(text);
   const problem = boardProblem(fen.split(" ")[0]) ?? fieldProblem(fen.split(" "));
   if (problem) throw new Error(problem);
   const setup = parseFen(fen).unwrap(

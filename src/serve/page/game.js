@@ -63,8 +63,9 @@ export class Game {
     return game;
   }
 
-  /** Returns how the game ended, in words and in PGN notation; nothing if it has not ended. */
-  ending() {
+  /** Returns how the game ended, in words and in PGN notation; nothing if it has not ended or only a claim would end
+   * it. */
+  forcedEnding() {
     const position = this.position;
     const outcome = position.outcome();
     if (position.isCheckmate()) {
@@ -72,17 +73,25 @@ export class Game {
     }
     const drawn = (why) => ({ why, result: "1/2-1/2" });
     if (position.isStalemate()) return drawn("stalemate");
-    if (position.isInsufficientMaterial()) return drawn("insufficient material");
-    if (position.halfmoves >= 100) return drawn("fifty moves");
-    const last = keyOf(position);
-    const same = this.positions.filter((it) => keyOf(it) === last).length;
-    return same >= 3 ? drawn("threefold repetition") : undefined;
+    return position.isInsufficientMaterial() ? drawn("insufficient material") : undefined;
   }
 
-  /** Returns the position with its history, in the format of a request. */
+  /** Returns how the game ended, by force or by a claim, which nobody has to make here. */
+  ending() {
+    const drawn = (why) => ({ why, result: "1/2-1/2" });
+    const last = keyOf(this.position);
+    const isRepeated = () => this.positions.filter((it) => keyOf(it) === last).length >= 3;
+    if (this.forcedEnding()) return this.forcedEnding();
+    if (this.position.halfmoves >= 100) return drawn("fifty moves");
+    return isRepeated() ? drawn("threefold repetition") : undefined;
+  }
+
+  /** Returns the position with its history since the last null move, in the format of a request. */
   request() {
-    const request = { moves: this.moves.map(({ uci }) => uci) };
-    if (this.fen !== INITIAL_FEN) request.fen = this.fen;
+    const begin = this.moves.findLastIndex(({ uci }) => !uci) + 1;
+    const request = { moves: this.moves.slice(begin).map(({ uci }) => uci) };
+    const fen = begin ? fenOf(this.positions[begin]) : this.fen;
+    if (fen !== INITIAL_FEN) request.fen = fen;
     return request;
   }
 }

@@ -2,7 +2,8 @@
 
 import { isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
-import { analyse, element, finder, trouble } from "./dom.js";
+import { analyse, element, finder, playFrom, trouble } from "./dom.js";
+import { fenOf } from "./fen.js";
 import { Game, numbered } from "./game.js";
 import { listNetworks, server } from "./opponents.js";
 import { copy, save } from "./store.js";
@@ -31,7 +32,7 @@ function draw() {
   at("move").textContent = last ? numbered([last.san], before.turn, before.fullmoves) : "";
   at("previous").disabled = ply === 0;
   at("next").disabled = ply === game.moves.length;
-  for (const name of ["run", "analyse"]) at(name).disabled = !game.moves.length;
+  for (const name of ["run", "analyse", "play"]) at(name).disabled = !game.moves.length;
 }
 
 function step(by) {
@@ -94,7 +95,7 @@ form.addEventListener("submit", async (event) => {
   } catch (error) {
     if (!isAbort(error)) {
       at("status").textContent = "";
-      trouble(error.message);
+      trouble(error.message, () => form.requestSubmit());
     }
   } finally {
     if (running === own) at("stop").hidden = true;
@@ -108,7 +109,8 @@ at("run").addEventListener("click", () => {
   if (!replaying && shown.ply === shown.game.moves.length) shown.ply = 0;
   replay(!replaying);
 });
-at("analyse").addEventListener("click", () => analyse(shown.pgn));
+at("analyse").addEventListener("click", () => analyse(shown.pgn, shown.ply));
+at("play").addEventListener("click", () => playFrom(fenOf(shown.game.at(shown.ply).position)));
 const pgn = () => games.map((game) => game.pgn.trim()).join("\n\n") + "\n";
 at("copy").addEventListener("click", () => copy(pgn()));
 at("save").addEventListener("click", () => save(pgn()));
@@ -126,7 +128,7 @@ export function begin() {
   const has = form.elements.network.options.length > 0;
   document.querySelector('nav a[href="#generate"]').hidden = !has;
   at("start").disabled = !has;
-  at("status").textContent = has ? "Let a network write whole games, and watch them." : "No network here writes games: start the server with --also nets/tessera-gpt.pt.";
+  at("status").textContent = has ? "Let a network write whole games, and watch them." : "No network here writes games.";
   draw();
 }
 

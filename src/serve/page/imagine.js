@@ -37,7 +37,7 @@ function draw() {
   });
   board.ground.set({ fen: placement(pieces), highlight: { custom }, movable: { color: undefined } });
   const told = moves.map(({ uci, probability, known }) => `${uci} ${Math.round(100 * probability)} %${known ? "" : "?"}`);
-  at("status").textContent = `Ply ${ply.value} after step ${step.value}; grey squares are not known yet. Moves: ${told.join(", ")}. Legal line: ${imagined.line.join(" ")}.`;
+  at("status").textContent = `Half-move ${ply.value} after step ${step.value}; grey squares are not known yet. Moves: ${told.join(", ")}. Legal line: ${imagined.line.join(" ")}.`;
 }
 
 form.addEventListener("submit", async (event) => {
@@ -53,7 +53,7 @@ form.addEventListener("submit", async (event) => {
     draw();
     trouble("");
   } catch (error) {
-    trouble(error.message);
+    trouble(error.message, () => form.requestSubmit());
   }
 });
 form.addEventListener("input", draw);

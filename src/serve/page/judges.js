@@ -15,7 +15,7 @@ const available = new Map();
 export async function begin() {
   if (server.judge) available.set("server", { ...server.judge, name: `${server.judge.name} on the server` });
   if (await script()) available.set("browser", { name: "Stockfish in this browser", nodes: NODES });
-  else note.textContent = "Stockfish is not built into this page: run tools/setup --stockfish and build again.";
+  else note.textContent = "This page comes without Stockfish.";
   available.set("none", { name: "Tessera" });
   for (const field of fields) field.disabled = !available.has(field.value);
 }

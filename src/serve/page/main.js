@@ -3,21 +3,22 @@
 import * as address from "./address.js";
 import * as analyse from "./analyse.js";
 import { agents } from "./api.js";
-import { trouble } from "./dom.js";
+import { element, trouble } from "./dom.js";
 import * as explain from "./explain.js";
 import * as generate from "./generate.js";
 import * as judges from "./judges.js";
 import { server } from "./opponents.js";
 import * as play from "./play.js";
+import * as mistakes from "./practice.js";
 import { setUpSliders } from "./rating.js";
 import * as review from "./review.js";
 import { openSettings } from "./settings.js";
 
-const parts = { play, analyse, review, explain, generate };
+const parts = { play, analyse, review, mistakes, explain, generate };
 let isReady = false;
 
 /** Returns the tab that the URL names. */
-const current = () => (address.read().part in parts ? address.read().part : "play");
+const current = () => (Object.hasOwn(parts, address.read().part) ? address.read().part : "play");
 
 /** Shows the tab that the URL names. */
 function show() {
@@ -31,12 +32,15 @@ function show() {
   for (const [other, part] of Object.entries(parts)) {
     if (other !== name) part.leave();
   }
-  parts[name].enter(address.read().fen);
+  const { part, fen, isDamaged } = address.read();
+  parts[name].enter(fen);
+  if (isDamaged) trouble("The link is damaged, so its position is missing: it may have been cut off.");
+  if (part && part !== name) trouble(`The link names no part of this page: there is no “${part}”.`);
 }
 
 /** Opens a game, given as text, in the analysis. */
-addEventListener("analyse", ({ detail }) => {
-  analyse.load(detail);
+addEventListener("analyse", ({ detail: { text, ...place } }) => {
+  analyse.load(text, place);
   location.hash = "#analyse";
 });
 
@@ -47,10 +51,12 @@ addEventListener("review", ({ detail }) => {
 });
 
 /** Shows an error message until the user does something else. */
-addEventListener("trouble", ({ detail }) => {
+addEventListener("trouble", ({ detail: { text, retry } }) => {
   const place = document.getElementById("trouble");
-  place.textContent = detail;
-  place.hidden = !detail;
+  const button = element("button", { textContent: "Try again" });
+  button.addEventListener("click", retry);
+  place.replaceChildren(text, ...(retry ? [" ", button] : []));
+  place.hidden = !text;
 });
 
 /** Keys step through the moves, unless the focused element needs them. */
@@ -73,5 +79,5 @@ try {
   show();
   document.body.dataset.ready = "true";
 } catch (error) {
-  trouble(error.message);
+  trouble(error.message, () => location.reload());
 }

@@ -48,6 +48,9 @@ function letterOf(symbol, language) {
   return ENGLISH.letters[language.letters.indexOf(symbol)];
 }
 
+/** Returns whether a written move passes. */
+export const isNull = (text) => /^(--|Z0|null|@@@@|0000)$/.test(bare(text));
+
 /** Returns the squares of a move that is written without its piece, as in UCI. */
 export function fromTo(text) {
   const squares = bare(text).toLowerCase().replace(/[-–—x×:=()/]/g, "");

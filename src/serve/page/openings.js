@@ -1,15 +1,12 @@
 // Names of openings.
 
-import { INITIAL_FEN } from "./game.js";
-
 /** The names by query, so that stepping through a game asks once for each position. */
 const known = new Map();
 
 /** Returns the name of a game's opening, if it has one. The server finds it by the same rule as in reviews. */
 export async function openingOf(game) {
-  const query = new URLSearchParams({ moves: game.moves.map(({ uci }) => uci).join(" ") });
-  if (game.fen !== INITIAL_FEN) query.set("fen", game.fen);
-  const key = query.toString();
+  const { moves, fen } = game.request();
+  const key = new URLSearchParams({ moves: moves.join(" "), ...(fen && { fen }) }).toString();
   if (!known.has(key)) known.set(key, ask(key));
   return known.get(key);
 }

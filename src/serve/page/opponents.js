@@ -8,7 +8,7 @@ export const server = { agents: [], networks: [], limits: {} };
 const words = {
   mcts: "a search",
   policy: "first choice",
-  value: "one ply ahead",
+  value: "one move ahead",
   human: "like people",
   diffusion: "imagines the future",
   world: "a search in imagination",

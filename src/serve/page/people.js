@@ -33,14 +33,14 @@ const ask = settled(async (node) => {
     node.people = await post("/v1/people", game().request(), waiting.signal);
     if (node === study.node) draw();
   } catch (error) {
-    if (!isAbort(error)) trouble(error.message);
+    if (!isAbort(error)) trouble(error.message, show);
   }
 }, WAIT);
 
 /** Shows the position on the board, requesting its data if necessary. */
 export function show() {
   const { node } = study;
-  const isOver = Boolean(game().ending());
+  const isOver = Boolean(game().forcedEnding());
   const reads = network("human")?.ratings;
   const none = reads ? (isOver ? "The game is over here." : "") : "No network here knows what people play.";
   at("none").textContent = none;

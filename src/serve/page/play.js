@@ -1,24 +1,30 @@
 // Games against the server's players.
 
+import * as address from "./address.js";
 import { isAbort, post } from "./api.js";
 import { Board } from "./board.js";
 import { Clock } from "./clock.js";
-import { analyse, confirmed, finder, review, trouble } from "./dom.js";
+import { analyse, confirmed, finder, playFrom, review, trouble } from "./dom.js";
+import { answerDraw } from "./draw.js";
+import { fenOf } from "./fen.js";
 import { Game, opposite } from "./game.js";
+import { showTaken } from "./material.js";
 import { MoveList } from "./movelist.js";
 import { openingOf } from "./openings.js";
 import { asked, searches } from "./opponents.js";
 import { listGames } from "./played.js";
 import * as setup from "./setup.js";
 import { play as sound, playMove } from "./sound.js";
-import { keep, recall, remember } from "./store.js";
+import { keep, recall, recallHere, remember, rememberHere } from "./store.js";
 import { Tree } from "./tree.js";
 
 /** Minimum time in milliseconds that an opponent's move takes. */
 const PACE = 350;
+/** Why a game ended when a clock ran out. */
+const TIME = "time forfeit";
 
 const at = finder("play");
-const board = new Board(at("board"), { play: playMine, typed: at("typed") });
+const board = new Board(at("board"), { play: playMine, typed: at("typed"), premoved: () => say(status()) });
 const moves = new MoveList(at("moves"), { choose: ({ ply }) => step(ply) });
 const clock = new Clock({ mine: at("mine"), theirs: at("theirs"), flag: lost });
 
@@ -40,22 +46,27 @@ function draw() {
   const { game, stage } = match;
   const shown = game.at(ply);
   const canMove = isLive() && stage !== "over" && isMine();
-  board.show(shown, { orientation: view, mine: canMove ? match.mine : undefined, why: whyNot() });
+  const canPremove = isLive() && stage === "playing" && !isMine();
+  const [mine, ahead] = [canMove, canPremove].map((can) => (can ? match.mine : undefined));
+  board.show(shown, { orientation: view, mine, ahead, why: whyNot() });
+  showTaken(at("mine").querySelector(".taken"), shown, match.mine);
+  showTaken(at("theirs").querySelector(".taken"), shown, opposite(match.mine));
   const tree = Tree.of(game);
   moves.show(tree, tree.at(ply));
   at("record").hidden = at("tools").hidden = stage === "setup";
   at("form").hidden = stage !== "setup";
-  for (const name of ["back", "hint", "resign"]) at(name).hidden = stage !== "playing";
-  for (const name of ["rematch", "review", "analyse"]) at(name).hidden = stage !== "over";
+  for (const name of ["hint", "draw", "resign"]) at(name).hidden = stage !== "playing";
+  for (const name of ["rematch", "review", "from"]) at(name).hidden = stage !== "over";
   at("back").disabled = game.moves.length === 0;
   at("hint").disabled = !canMove;
+  at("draw").disabled = !canMove || match.offered === game.moves.length;
   nameOpening(shown);
 }
 
 /** Returns why no move can be made now. */
 function whyNot() {
-  if (match.stage === "over") return "The game is over: start a new one.";
-  if (!isLive()) return "This is an earlier position: press End to go back to the game.";
+  if (match.stage === "over") return "The game is over: take a move back, or start a new one.";
+  if (!isLive()) return "This is an earlier position: choose the last move to go back to the game.";
   return match.stage === "setup" ? "Your opponent moves first: press Start game." : "It is your opponent's move.";
 }
 
@@ -65,7 +76,8 @@ async function nameOpening(game) {
 }
 
 function seat() {
-  at("theirs").firstElementChild.textContent = match.opponent?.name ?? "Opponent";
+  const { name = "Opponent", measured } = match.opponent ?? {};
+  at("theirs").firstElementChild.textContent = measured ? `${name} (${measured})` : name;
 }
 
 /** Goes to a position of the game. */
@@ -78,14 +90,17 @@ function step(to) {
 /** Returns the state of the game in words. */
 function status() {
   const { game, mine, stage, why } = match;
-  if (!isLive()) return "An earlier position: press End to go back to the game.";
+  if (!isLive()) return "An earlier position: choose the last move to go back to the game.";
   if (stage === "setup") return isMine() ? "Make a move to start." : "Your opponent moves first.";
   if (stage === "over") {
     const winner = { "1-0": "white", "0-1": "black" }[game.result];
     const outcome = winner ? (winner === mine ? "You win" : "You lose") : "A draw";
     return `${outcome}: ${why}. ${game.result}`;
   }
-  if (!isMine()) return "Your opponent is thinking.";
+  if (!isMine()) {
+    const premove = board.premove();
+    return `Your opponent is thinking.${premove ? ` Your next move is ${premove}: click the board to cancel it.` : ""}`;
+  }
   const last = game.moves.at(-1);
   const check = game.position.isCheck() ? " You are in check." : "";
   return `${last ? `Your opponent plays ${last.san}. ` : ""}Your move.${check}`;
@@ -111,19 +126,25 @@ function start(settings, mine) {
   stop();
   const game = new Game(settings.fen);
   const { opponent } = settings;
-  match = { ...settings, game, mine, stage: "playing" };
+  match = { ...settings, game, mine, stage: "playing", why: undefined };
+  // The position of a link is not asked for again.
+  address.write("play");
   [view, ply] = [mine, 0];
-  game.tags = {
-    Event: "Tessera",
-    Site: location.host,
-    Date: new Date().toISOString().slice(0, 10).replaceAll("-", "."),
-    [mine === "white" ? "White" : "Black"]: "You",
-    [mine === "white" ? "Black" : "White"]: `Tessera (${opponent.name.toLowerCase()})`,
-  };
+  const name = `Tessera (${opponent.name.toLowerCase()})`;
+  const [white, black] = mine === "white" ? ["You", name] : [name, "You"];
+  const control = settings.minutes ? `${60 * settings.minutes}+${settings.increment}` : "-";
+  game.tags = { Event: "Tessera", Site: location.host, ...timeTags(), White: white, Black: black, TimeControl: control };
   if (opponent.elo) game.tags[mine === "white" ? "BlackElo" : "WhiteElo"] = String(opponent.elo);
   clock.set(settings.minutes, settings.increment);
   seat();
   sound("start");
+}
+
+/** Returns the tags that tell when a game began, which also tell it from others. */
+function timeTags() {
+  const [date, time] = new Date().toISOString().slice(0, 19).split("T");
+  const day = date.replaceAll("-", ".");
+  return { Date: day, UTCDate: day, UTCTime: time };
 }
 
 function startChosen() {
@@ -160,12 +181,17 @@ function end(result, why) {
   sound("end");
   store();
   listGames();
-  at("rematch").focus({ preventScroll: true });
 }
 
 function lost(side) {
   const loser = side === "mine" ? match.mine : opposite(match.mine);
-  end(loser === "white" ? "0-1" : "1-0", "time forfeit");
+  const winner = opposite(loser);
+  // FIDE Laws 6.9: if no series of legal moves lets the opponent mate, the game is drawn.
+  if (match.game.position.hasInsufficientMaterial(winner)) {
+    const name = winner === "white" ? "White" : "Black";
+    return end("1/2-1/2", `${TIME}, but ${name} cannot mate`);
+  }
+  end(loser === "white" ? "0-1" : "1-0", TIME);
 }
 
 function stop() {
@@ -180,8 +206,14 @@ function playMine(move) {
   if (match.stage === "setup") start(match, match.mine);
   if (match.stage !== "playing" || !isMine()) return draw();
   waiting?.abort();
-  clock.moved("mine");
-  match.game.play(move);
+  playFor("mine", move);
+}
+
+/** Plays a side's move, and continues the game. */
+function playFor(side, move) {
+  clock.moved(side);
+  const played = match.game.play(move);
+  if (clock.isOn) played.clock = clock.left[side] / 1000;
   playMove(match.game);
   go();
 }
@@ -195,49 +227,82 @@ async function theirMove() {
   const { game, opponent } = match;
   const request = { ...game.request(), ...asked(opponent, opponent.elo), limits: limits(match) };
   const count = game.moves.length;
-  const pause = new Promise((resolve) => setTimeout(resolve, PACE));
-  const answer = await ask(request);
-  await pause;
+  const began = performance.now();
+  const asking = ask(request, go);
+  const { signal } = waiting;
+  const answer = await asking;
+  if (!answer) return;
+  // People take their time, which the answer states.
+  const time = Math.max(PACE, answer.thinking_ms ?? 0) - (performance.now() - began);
+  await new Promise((resolve) => setTimeout(resolve, time));
   const isWanted = match.game === game && match.stage === "playing" && game.moves.length === count;
-  if (!answer || !isWanted) return;
-  clock.moved("theirs");
-  game.play(game.legal(answer.move.uci));
-  playMove(game);
-  go();
+  if (signal.aborted || !isWanted) return;
+  playFor("theirs", game.legal(answer.move.uci));
+  board.playPremove();
 }
 
-/** Requests a move; returns nothing if it is no longer wanted. */
-async function ask(request) {
+/** Requests a move; returns nothing if it is no longer wanted. After a failure, `retry` is offered. */
+async function ask(request, retry) {
   waiting = new AbortController();
   trouble("");
   try {
     return await post("/v1/move", request, waiting.signal);
   } catch (error) {
     if (!isAbort(error)) {
+      trouble(error.message, retry);
+      if (isMine()) return;
       clock.stop();
-      trouble(error.message);
-      say("Your opponent cannot answer: take a move back, or start a new game.");
+      say("Your opponent cannot answer: try again, or take a move back.");
     }
   }
 }
 
 at("back").addEventListener("click", () => {
   stop();
-  const { game, mine } = match;
+  const { game, mine, why } = match;
   const count = game.moves.length;
+  if (match.stage === "over") {
+    // The finished game stays kept; this is another one.
+    match.stage = "playing";
+    delete game.tags.Termination;
+    Object.assign(game.tags, timeTags());
+    // Without time left, the game continues without a clock.
+    if (why?.startsWith(TIME)) {
+      Object.assign(match, { minutes: 0, increment: 0 });
+      game.tags.TimeControl = "-";
+      clock.set(0, 0);
+    }
+  }
   // Return to a position in which it is my turn.
   const wasMine = game.positions[count - 1]?.turn === mine;
   game.truncate(Math.max(0, count - (wasMine ? 1 : 2)));
   go();
 });
 
-at("hint").addEventListener("click", async () => {
+async function hint() {
   const { game } = match;
   const count = game.moves.length;
-  const answer = await ask({ ...game.request(), agent: "mcts", limits: { movetime_ms: 1000 } });
+  const answer = await ask({ ...game.request(), agent: "mcts", limits: { movetime_ms: 1000 } }, hint);
   if (!answer?.move || match.game !== game || game.moves.length !== count || !isLive()) return;
   board.arrows([{ uci: answer.move.uci, share: 0.7 }], "blue");
   say(`Hint: ${answer.move.san}.`);
+}
+at("hint").addEventListener("click", hint);
+
+at("draw").addEventListener("click", async () => {
+  const { game, opponent, mine } = match;
+  const count = (match.offered = game.moves.length);
+  at("draw").disabled = true;
+  waiting = new AbortController();
+  const { signal } = waiting;
+  try {
+    const { isAccepted, text } = await answerDraw(game, opponent, opposite(mine), signal);
+    if (signal.aborted || match.game !== game || game.moves.length !== count) return;
+    if (isAccepted) end("1/2-1/2", "agreement");
+    else say(text);
+  } catch (error) {
+    if (!isAbort(error)) trouble(error.message);
+  }
 });
 
 at("resign").addEventListener("click", async () => {
@@ -250,6 +315,7 @@ at("new").addEventListener("click", async () => {
   const isRunning = match.stage === "playing" && match.game.moves.length > 0;
   if (isRunning && !(await confirmed("Leave this game? It is kept as unfinished.", "New game"))) return;
   leaveGame();
+  setup.startFrom("");
 });
 
 /** Abandons the current game, which is saved, for a new one. */
@@ -257,7 +323,9 @@ function leaveGame() {
   stop();
   if (match.stage === "playing" && match.game.moves.length) keep(Tree.of(match.game));
   match.stage = "setup";
+  keepOther();
   remember("game", undefined);
+  rememberHere("game", undefined);
   prepare();
   listGames();
 }
@@ -267,7 +335,8 @@ at("rematch").addEventListener("click", () => {
   go();
 });
 at("flip").addEventListener("click", flip);
-at("analyse").addEventListener("click", () => analyse(Tree.of(match.game).pgn()));
+at("from").addEventListener("click", () => playFrom(fenOf(match.game.at(ply).position)));
+at("analyse").addEventListener("click", () => analyse(Tree.of(match.game).pgn(), ply));
 at("review").addEventListener("click", () => review(Tree.of(match.game).pgn()));
 
 function flip() {
@@ -281,27 +350,48 @@ function store() {
   const { game, stage, mine, opponent, minutes, increment, why } = match;
   if (stage === "setup") return;
   const played = game.moves.map(({ uci }) => uci);
+  const clocks = game.moves.map((move) => move.clock);
   const { fen, tags, result } = game;
-  remember("game", { fen, tags, result, played, stage, mine, opponent, minutes, increment, why, left: clock.left });
+  keepOther();
+  const stored = { fen, tags, result, played, clocks, stage, mine, opponent, minutes, increment, why, left: clock.left };
+  remember("game", stored);
+  // Another window may store its own game.
+  rememberHere("game", stored);
+}
+
+/** Returns a stored game. */
+function gameOf({ fen, tags, result, played, clocks }) {
+  const game = new Game(fen, tags);
+  played.forEach((uci, ply) => (game.play(game.legal(uci)).clock = clocks?.[ply] ?? undefined));
+  game.result = result;
+  return game;
+}
+
+function isGame(stored) {
+  try {
+    return Boolean(gameOf(stored) && stored.opponent.agent && stored.stage);
+  } catch {
+    return false;
+  }
+}
+
+/** Keeps the unfinished game of another window, in whose place this window's is stored. */
+function keepOther() {
+  const other = recall("game", undefined, isGame);
+  const isOwn = other?.tags.UTCTime === match.game.tags.UTCTime && other?.tags.UTCDate === match.game.tags.UTCDate;
+  if (other?.stage === "playing" && other.played.length && !isOwn) keep(Tree.of(gameOf(other)));
 }
 
 /** Restores and shows a saved game; returns whether there was one. */
 function restore() {
-  const kept = recall("game");
+  const own = recallHere("game");
+  const kept = own && isGame(own) ? own : recall("game", undefined, isGame);
   if (!kept) return false;
-  try {
-    const game = new Game(kept.fen, kept.tags);
-    for (const uci of kept.played) game.play(game.legal(uci));
-    game.result = kept.result;
-    const { stage, mine, opponent, minutes, increment, why } = kept;
-    match = { game, stage, mine, opponent, minutes, increment, why, fen: kept.fen };
-    [view, ply] = [mine, game.moves.length];
-    clock.set(minutes, increment, kept.left);
-    seat();
-  } catch {
-    remember("game", undefined);
-    return false;
-  }
+  const { stage, mine, opponent, minutes, increment, why, fen } = kept;
+  match = { game: gameOf(kept), stage, mine, opponent, minutes, increment, why, fen };
+  [view, ply] = [mine, match.game.moves.length];
+  clock.set(minutes, increment, kept.left);
+  seat();
   if (match.stage === "playing") go();
   else step(ply);
   return true;
@@ -329,9 +419,10 @@ export function begin() {
 /** Opens the tab; the URL may contain a position to start from. */
 export async function enter(fen) {
   board.redraw();
-  if (!fen || fen === match.fen) return;
+  if (!fen || (match.stage === "setup" && fen === match.fen)) return;
   const isRunning = match.stage === "playing" && match.game.moves.length > 0;
-  if (isRunning && !(await confirmed("Leave this game for the position of the link?", "New game"))) return;
+  const isLeft = !isRunning || (await confirmed("Leave this game for the position of the link? It is kept as unfinished.", "New game"));
+  if (!isLeft) return address.write("play");
   leaveGame();
   setup.startFrom(fen);
 }

@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 
 const ROLES = ["queen", "knight", "rook", "bishop"];
+const LETTERS = { q: "queen", n: "knight", r: "rook", b: "bishop" };
 
 /** Asks on a board which piece the pawn that moves to a square (0…63) becomes; returns nothing if the user cancels.
  * `orientation` is the side at the bottom of the board. */
@@ -31,6 +32,8 @@ export function askPromotion(wrap, square, orientation) {
     chooser.addEventListener("click", (event) => event.target === chooser && close());
     chooser.addEventListener("keydown", (event) => {
       if (event.key === "Escape") return close();
+      const role = LETTERS[event.key.toLowerCase()];
+      if (role) return close(role);
       const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
       if (!step) return;
       event.preventDefault();

@@ -2,16 +2,19 @@
 // people of each rating play.
 
 import { html, isAbort, stream } from "./api.js";
-import { trouble } from "./dom.js";
+import { analyse, playFrom, trouble } from "./dom.js";
+import { fenOf } from "./fen.js";
 import { chosenJudge, describeJudge } from "./judges.js";
 import { chances } from "./judging.js";
+import * as mistakes from "./mistakes.js";
 import { load, offer, showForm, showWaiting, whenAsked } from "./review_games.js";
 import { gameOf, judgeOf, judged } from "./review_judged.js";
 import { isBad, openingOf, player, scoresOf, titleOf } from "./review_parts.js";
 import { tryAgain } from "./review_retry.js";
-import { actions, at, board, drawAll, drawGraph, keys, state } from "./review_view.js";
+import { actions, at, board, drawAll, drawGraph, keys, placeOnBoard, state } from "./review_view.js";
 import { openSettings } from "./settings.js";
-import { save } from "./store.js";
+import { recallHere, rememberHere, save } from "./store.js";
+import { Tree } from "./tree.js";
 
 /** The key under which the last request is stored, for a reload. */
 const KEY = "review";
@@ -58,7 +61,7 @@ async function review(request) {
     if (!isWhole) throw new Error("the server broke it off. Try again");
   } catch (error) {
     if (running !== own || isAbort(error)) return;
-    trouble(`The game was not reviewed: ${error.message}`);
+    trouble(`The game was not reviewed: ${error.message}`, () => review(request));
     if (state.report && !state.isDone) close();
   } finally {
     if (running === own) showWaiting(false);
@@ -68,11 +71,14 @@ async function review(request) {
 /** Shows a game whose review begins. */
 function begun(report, isByBrowser) {
   state.trying?.leave();
-  Object.assign(state, { report, game: gameOf(report), at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
+  const game = gameOf(report);
+  report.plies.forEach(({ clock }, ply) => (game.moves[ply].clock = clock ?? undefined));
+  Object.assign(state, { report, game, tree: Tree.of(game), at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
   showForm(false);
   at("shown").hidden = false;
   at("progress").hidden = false;
   at("progress").removeAttribute("value");
+  annotated = undefined;
   at("title").textContent = titleOf(report);
   at("opening").textContent = openingOf(report);
   at("scores").textContent = "";
@@ -86,7 +92,7 @@ function begun(report, isByBrowser) {
 /** Stores a request for a reload and for other forms of the report. */
 function keep(request) {
   asked = request;
-  sessionStorage.setItem(KEY, JSON.stringify(request));
+  rememberHere(KEY, request);
 }
 
 /** Shows a score of Stockfish in this browser. */
@@ -116,6 +122,7 @@ function people({ asked, moves }) {
 function finished({ report, pgn }) {
   Object.assign(state, { report, line: null, isDone: true });
   annotated = pgn;
+  if (report.side) keepMistakes(report.side);
   at("progress").hidden = true;
   at("scores").textContent = scoresOf(report);
   for (const name of ["save", "pgn"]) at(name).disabled = false;
@@ -125,11 +132,17 @@ function finished({ report, pgn }) {
   drawAll();
 }
 
+/** Keeps the mistakes of a side for the tab My mistakes. */
+function keepMistakes(side) {
+  mistakes.add(state.report, side);
+  dispatchEvent(new CustomEvent("mistakes"));
+}
+
 /** Leaves the review and returns to the choice of a game. */
 function close() {
   running?.abort();
   running = undefined;
-  sessionStorage.removeItem(KEY);
+  rememberHere(KEY, undefined);
   state.trying?.leave();
   Object.assign(state, { report: undefined, trying: undefined });
   at("shown").hidden = true;
@@ -150,7 +163,7 @@ async function savePage() {
   try {
     save(await html("/v1/review", asked), name, "text/html");
   } catch (error) {
-    trouble(`The report was not saved: ${error.message}`);
+    trouble(`The report was not saved: ${error.message}`, savePage);
   } finally {
     at("save").disabled = false;
   }
@@ -159,9 +172,19 @@ async function savePage() {
 whenAsked(review);
 addEventListener("review-choose", close);
 actions.tryAgain = (ply) => tryAgain(ply, { nodes: asked.nodes, elo: asked.elo }, judgeOf(asked));
+actions.practise = (side) => {
+  keepMistakes(side);
+  location.hash = "#mistakes";
+};
 at("another").addEventListener("click", close);
 at("save").addEventListener("click", savePage);
 at("pgn").addEventListener("click", () => save(annotated, fileName("pgn")));
+at("from").addEventListener("click", () => playFrom(fenOf(board.game.position)));
+at("analyse").addEventListener("click", () => {
+  const { ply, line } = placeOnBoard() ?? {};
+  if (ply === undefined) analyse(fenOf(board.game.position));
+  else analyse(annotated ?? asked.pgn, ply, line);
+});
 
 export { load };
 
@@ -181,9 +204,8 @@ addEventListener("settings", showJudge);
 
 export function begin() {
   showJudge();
-  const last = sessionStorage.getItem(KEY);
-  if (!last) return;
-  const request = JSON.parse(last);
+  const request = recallHere(KEY);
+  if (typeof request?.pgn !== "string") return;
   offer(request.pgn);
   review(request);
 }

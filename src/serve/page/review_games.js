@@ -1,10 +1,11 @@
 // The game to review: pasted, dropped, loaded from a file, or played here.
 
 import { element } from "./dom.js";
+import { takeFiles } from "./files.js";
+import { describe, listGames, split } from "./pgn.js";
 import { games as kept } from "./store.js";
 
-/** Maximum number of games that are listed, from a file or played here. */
-const LISTED = 500;
+/** Number of latest games played here that are listed. */
 const PLAYED = 10;
 
 const main = document.getElementById("review");
@@ -13,28 +14,11 @@ const form = at("form");
 /** The games in the given text. */
 let games = [];
 
-/** Splits a text into games; a new game begins with tags after an empty line. */
-const split = (text) =>
-  text
-    .replace(/^\uFEFF/, "")
-    .split(/\n\s*\n(?=\[\w+\s+")/)
-    .filter((game) => game.trim());
-
-/** Describes a game on one line: players, result and date. */
-function describe(pgn) {
-  const tag = (name) => pgn.match(new RegExp(`^\\[${name}\\s+"(.*)"\\]`, "m"))?.[1].replace(/^\?+$/, "") ?? "";
-  const players = `${tag("White") || "White"} – ${tag("Black") || "Black"}`;
-  const rest = [tag("Result").replace("*", ""), tag("Date").replaceAll(/\?+\.?/g, "")].filter(Boolean);
-  return [players, ...rest].join(", ");
-}
-
 /** Offers the games in a text; the first is selected. */
 export function offer(text) {
   games = split(text);
-  const options = games.slice(0, LISTED).map((game, value) => element("option", { value, textContent: `${value + 1}. ${describe(game)}` }));
-  form.elements.game.replaceChildren(...options);
-  at("which").hidden = games.length < 2;
-  if (games.length) form.elements.pgn.value = games[0].trim();
+  listGames(form.elements.game, games);
+  if (games.length) form.elements.pgn.value = games[0];
 }
 
 /** Reviews a game in PGN. If the game was played here, only the person's moves are reviewed. */
@@ -66,10 +50,9 @@ export function showWaiting(isWaiting) {
   button.textContent = isWaiting ? "Waiting for its turn" : "Review";
 }
 
-/** Reads a file, and reviews its game if there is only one. */
-async function read(file) {
-  if (!file) return;
-  offer(await file.text());
+/** Offers the games of a file, and reviews its game if there is only one. */
+function read(text) {
+  offer(text);
   if (games.length === 1) form.requestSubmit();
   else dispatchEvent(new CustomEvent("review-choose"));
 }
@@ -86,12 +69,6 @@ export function whenAsked(review) {
   });
 }
 
-form.elements.game.addEventListener("change", () => (form.elements.pgn.value = games[form.elements.game.value].trim()));
+form.elements.game.addEventListener("change", () => (form.elements.pgn.value = games[form.elements.game.value]));
 form.elements.pgn.addEventListener("change", () => offer(form.elements.pgn.value));
-at("file").addEventListener("change", () => read(at("file").files[0]));
-main.addEventListener("dragover", (event) => event.preventDefault());
-main.addEventListener("drop", (event) => {
-  if (!event.dataTransfer.files.length) return;
-  event.preventDefault();
-  read(event.dataTransfer.files[0]);
-});
+takeFiles(main, at("file"), read);

@@ -15,6 +15,14 @@ export function gameOf(report) {
 /** Returns the judge of a complete request. */
 export const judgeOf = (request) => (request.judged ? "browser" : request.judge);
 
+/** Reviews a move in a position, with the settings of a request and a judge; returns the move's report. */
+export async function reviewMove(fen, san, settings, by, signal, tags = []) {
+  const lines = [["SetUp", "1"], ["FEN", fen], ...tags].map(([name, value]) => `[${name} "${value}"]\n`);
+  const request = await judged({ ...settings, pgn: `${lines.join("")}\n${san} *` }, by, signal);
+  const { games } = await post("/v1/review", request, signal);
+  return games[0].report.plies[0];
+}
+
 /** Completes a request for a review by a judge: `server`, `browser` or `none`. In the browser, `begin` is called with
  * the report, which contains only the moves so far, and `hear` with each score. If Stockfish fails there, the review
  * goes on without a judge. */

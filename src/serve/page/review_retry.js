@@ -1,7 +1,8 @@
 // Retrying a mistake: the better move has to be found on the board.
 
-import { isAbort, post } from "./api.js";
-import { judged } from "./review_judged.js";
+import { isAbort } from "./api.js";
+import { trouble } from "./dom.js";
+import { reviewMove } from "./review_judged.js";
 import { MARKS, arrowMoves, fenAt, isBad, lineOf, make, nextMark, winAt, written } from "./review_parts.js";
 import { actions, arrow, at, badge, button, buttons, draw, fill, go, open, show, state } from "./review_view.js";
 
@@ -62,7 +63,7 @@ class Retry {
       if (state.trying === this) draw();
     } catch (error) {
       if (isAbort(error)) return;
-      dispatchEvent(new CustomEvent("trouble", { detail: error.message }));
+      trouble(error.message);
       if (state.trying === this) this.again();
     }
   }
@@ -77,11 +78,7 @@ class Retry {
     }
     if (uci === ply.uci) return { text: `${san} was played in the game. Find another move.`, facts: [] };
     const variant = state.report.game.tags.filter(([name]) => name === "Variant");
-    const tags = [["SetUp", "1"], ["FEN", this.start], ...variant].map(([name, value]) => `[${name} "${value}"]\n`);
-    const own = { ...this.settings, pgn: `${tags.join("")}\n${ply.number} ${san} *` };
-    const request = await judged(own, this.by, this.waiting.signal);
-    const { games } = await post("/v1/review", request, this.waiting.signal);
-    const [tried] = games[0].report.plies;
+    const tried = await reviewMove(this.start, san, this.settings, this.by, this.waiting.signal, variant);
     const isRight = !isBad(tried);
     this.isSolved = isRight;
     const text = `${san} ${isRight ? "is good as well" : "is not good enough"}: ${written(tried.evaluation) || "the game is over"} instead of ${bestScore}${this.fall(tried.win)}.`;
@@ -160,5 +157,4 @@ export function tryAgain(ply, settings, by) {
   go(ply.ply);
   state.trying = new Retry(ply, settings, by);
   draw();
-  at("above").scrollIntoView({ block: "nearest" });
 }

@@ -2,10 +2,14 @@
 
 import { Board } from "./board.js";
 import { element } from "./dom.js";
-import { Game } from "./game.js";
-import { MARKS, arrowMoves, factSquares, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
-import { about, clockAt, make, moveCells, player, pointInGraph, pointInMoves } from "./review_parts.js";
+import { Game, opposite } from "./game.js";
+import { showTaken } from "./material.js";
+import { mistakesOf } from "./mistakes.js";
+import { MoveList } from "./movelist.js";
+import { MARKS, arrowMoves, factSquares, fenAt, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
+import { about, clockAt, make, player, pointInGraph } from "./review_parts.js";
 import { scoreGraph, sharesOf, showBar, summaryTable, winAt } from "./review_parts.js";
+import { Tree } from "./tree.js";
 
 export const at = (name) => document.getElementById(`review-${name}`);
 const main = document.getElementById("review");
@@ -14,11 +18,13 @@ export const board = new Board(at("board"), {
   typed: at("typed"),
 });
 
+const moves = new MoveList(at("moves"), { choose: ({ ply }) => goTold(ply), about: aboutMove });
+
 /** The current view: the report as far as it is known, its game, and the place in it, which may be in a line.
  * `trying` is a mistake that is being retried, which then draws the board and the words. */
-export const state = { report: undefined, game: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
-/** The action that starts retrying a mistake. */
-export const actions = { tryAgain: () => {} };
+export const state = { report: undefined, game: undefined, tree: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
+/** The actions that start retrying a mistake and practising those of a side. */
+export const actions = { tryAgain: () => {}, practise: () => {} };
 
 // Parts that are drawn once
 
@@ -41,19 +47,27 @@ function card(report, side) {
 
 /** Draws the graph as far as the scores are known. */
 export function drawGraph() {
-  at("graph").replaceChildren(...scoreGraph(state.report, go));
+  at("graph").replaceChildren(...scoreGraph(state.report, goTold));
   point();
 }
 
 export function drawAll() {
   const { report, isDone } = state;
-  at("moves").replaceChildren(...moveCells(report, go));
   at("summary").replaceChildren(summaryTable(report));
   at("about").textContent = about(report);
   at("sides").replaceChildren(...["white", "black"].map((side) => card(report, side)));
   for (const name of ["sides", "figures"]) at(name).hidden = !isDone;
   drawGraph();
   draw();
+}
+
+/** Returns what the report knows about a move in the list. */
+function aboutMove({ ply }) {
+  const { plies, game } = state.report;
+  const { mark } = plies[ply - 1];
+  const isLastOfBook = ply === game.book_plies && game.opening && ply < plies.length;
+  const note = isLastOfBook ? `Here the game leaves the table of openings: ${game.opening}` : undefined;
+  return { note, ...(mark && { mark, sign: MARKS[mark].sign, title: MARKS[mark].name }) };
 }
 
 // Parts that are drawn at each step
@@ -65,6 +79,16 @@ function onBoard() {
   const branch = new Game(line.start);
   for (const { san } of line.moves.slice(0, line.step)) branch.play(branch.legal(san));
   return branch;
+}
+
+/** Returns the place of the position on the board: the plies of the game before it and the moves of a line, in UCI
+ * notation; nothing if it comes after another move than the game's. */
+export function placeOnBoard() {
+  const { report, line, at: ply, trying } = state;
+  if (!line && trying) return { ply: trying.ply.ply - 1, line: trying.played ? [trying.played.moves.at(-1).uci] : [] };
+  const start = line ? [ply, ply - 1].find((it) => it >= 0 && fenAt(report, it) === line.start) : ply;
+  const moves = line ? line.moves.slice(0, line.step).map(({ uci }) => uci) : [];
+  return start === undefined ? undefined : { ply: start, line: moves };
 }
 
 /** Creates a badge in the corner of a square. */
@@ -95,9 +119,12 @@ export function draw() {
   if (trying) trying.draw();
   else drawWords();
   showBar(at("bar"), line || trying ? null : winAt(report, ply), view === "black");
-  for (const [name, side] of [["above", view === "white" ? "black" : "white"], ["below", view]]) {
+  for (const [name, side] of [["above", opposite(view)], ["below", view]]) {
     const rating = report[side].rating ? ` (${report[side].rating})` : "";
-    at(name).replaceChildren(`${player(report, side)}${rating}`, element("span", { textContent: clockAt(report, side, ply) }));
+    const [who, taken, time] = at(name).children;
+    who.textContent = `${player(report, side)}${rating}`;
+    showTaken(taken, board.game, side);
+    time.textContent = clockAt(report, side, ply);
   }
   const { words, chart } = sharesOf(report, here);
   // The curves would reveal the answer.
@@ -112,7 +139,7 @@ function point() {
   const { report, at: ply } = state;
   const [graph, win, here] = [at("graph"), winAt(report, ply), report.plies[ply - 1]];
   pointInGraph(graph, report, ply);
-  pointInMoves(at("moves"), ply);
+  moves.show(state.tree, state.tree.at(ply));
   graph.setAttribute("aria-valuemax", report.plies.length);
   graph.setAttribute("aria-valuenow", ply);
   const score = win === null ? "not searched yet" : `${Math.round(win)} of 100 for White`;
@@ -126,7 +153,7 @@ export function fill(heading, kind, parts) {
   told.className = `told ${kind}`;
   at("moment").textContent = heading;
   at("why").replaceChildren(...parts);
-  if (hadFocus) (told.querySelector("[aria-current]") ?? told.querySelector("button"))?.focus();
+  if (hadFocus) (told.querySelector("[aria-current]") ?? told.querySelector("button"))?.focus({ preventScroll: true });
 }
 
 export function button(text, act, className = "") {
@@ -150,9 +177,11 @@ function drawWords() {
   if (!isDone) {
     help(here ? "The move is judged once all positions are searched." : "The graph grows as positions are searched. Go through the game meanwhile: click a move, or the graph.");
   } else if (!here) {
-    help("The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark.");
+    parts.push(make("p", { class: "muted keys" }, "The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark."));
     const first = nextMark(report, 0, 1, isBad);
-    if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main")));
+    const sides = ["white", "black"].filter((side) => (report.side ?? side) === side && mistakesOf(report, side).length);
+    const practise = sides.map((side) => button(`Practise ${report.side ? "my" : `${player(report, side)}'s`} mistakes`, () => actions.practise(side)));
+    if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main"), ...practise));
   } else if (isBad(here) && here.best) {
     parts.push(buttons(button("Try again", () => actions.tryAgain(here), "main")));
   }
@@ -167,6 +196,12 @@ export function go(ply) {
   state.at = Math.max(0, Math.min(state.report.plies.length, ply));
   state.line = null;
   draw();
+}
+
+/** Goes to a ply that was chosen away from the words, which must be in view. */
+function goTold(ply) {
+  go(ply);
+  at("told").scrollIntoView({ block: "nearest" });
 }
 
 /** Steps through the game, or through the line that is being viewed; stepping back from its start leaves the line. */
@@ -184,7 +219,7 @@ function mark(by) {
 }
 
 function flip() {
-  state.view = state.view === "white" ? "black" : "white";
+  state.view = opposite(state.view);
   draw();
 }
 

@@ -11,6 +11,9 @@ const form = at("form");
 /** The fields that are stored between visits. */
 const KEPT = ["kind", "clock", "minutes", "increment", "color", "nodes"];
 
+/** Measured ratings at full strength, by network; /docs#strength has the measurement. */
+const MEASURED = { "tessera-xs": "2100–2400" };
+
 /** Returns the chosen opponent with its name. */
 function opponent({ kind, elo, nodes }) {
   const other = chosenPlayer(form.elements.player);
@@ -18,7 +21,10 @@ function opponent({ kind, elo, nodes }) {
     const level = other.ratings ? ` ${elo}` : "";
     return { ...other, elo, nodes, name: `${other.agent} (${other.title}${level})` };
   }
-  if (kind === "engine") return { ...usualPlayer("mcts"), name: "Full strength" };
+  if (kind === "engine") {
+    const engine = usualPlayer("mcts");
+    return { ...engine, name: "Full strength", measured: MEASURED[engine.title] };
+  }
   const human = usualPlayer("human");
   return human.ratings ? { ...human, elo, name: `Like a player rated ${elo}` } : { ...human, name: "Plays like people" };
 }
@@ -61,6 +67,7 @@ function suit() {
   const other = chosenPlayer(form.elements.player);
   const isLevelled = (other ?? usualPlayer("human")).ratings;
   at("rated").hidden = !isLevelled || (!other && form.elements.kind.value !== "human");
+  at("strength").hidden = Boolean(other) || form.elements.kind.value !== "engine" || !chosen().opponent.measured;
   at("nodes").hidden = !other || !searches(other);
   at("custom").hidden = form.elements.clock.value !== "custom";
 }

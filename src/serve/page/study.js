@@ -1,10 +1,11 @@
 // The game that Analyse and Explain share, and its position on the board.
 
 import * as address from "./address.js";
+import * as analyses from "./analyses.js";
 import { trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { INITIAL_FEN, opposite } from "./game.js";
-import { recall, remember } from "./store.js";
+import { legalMove } from "./notation.js";
 import { Tree } from "./tree.js";
 
 /** The tabs that show the game. */
@@ -13,7 +14,8 @@ const PARTS = ["analyse", "explain"];
 /** Whether a position has been opened. */
 let isOpen = false;
 const tree = new Tree();
-export const study = { tree, node: tree.root, view: "white" };
+/** The name is empty unless somebody has given one. The browser keeps a position from a link only once a move is made. */
+export const study = { tree, node: tree.root, view: "white", name: "", isKept: false };
 
 /** Returns the game up to the position on the board. */
 export const game = () => study.tree.game(study.node);
@@ -59,15 +61,31 @@ export function flip() {
   changed();
 }
 
-/** Loads a FEN, a PGN, or moves; throws if nothing is readable. If only the beginning is readable, returns a
- * description of the rest. */
-export function load(text) {
-  const { tree, problem } = Tree.read(text);
-  study.tree = tree;
+/** Replaces the analysis on the board, which stays kept. */
+function replace(tree, node, { name = "", isKept }) {
+  Object.assign(study, { tree, name, isKept });
   isOpen = true;
+  choose(node);
+}
+
+/** Loads a FEN, a PGN, or moves as a new analysis, and shows the position after `ply` moves, if given, and the moves of
+ * `line`, in UCI notation. Throws if nothing is readable. If only the beginning is readable, returns a description of
+ * the rest. */
+export function load(text, { ply, line = [] } = {}) {
+  const { tree, problem } = Tree.read(text);
   trouble("");
-  choose(tree.end());
+  analyses.begin();
+  const start = ply === undefined ? tree.end() : tree.at(ply);
+  const node = line.reduce((at, uci) => tree.play(at, legalMove(at.position, uci)), start);
+  replace(tree, node, { isKept: Boolean(text.trim()) });
   return problem;
+}
+
+/** Opens a kept analysis. */
+export function resume(key) {
+  const { pgn, name } = analyses.resume(key);
+  const { tree } = Tree.fromPgn(pgn);
+  replace(tree, tree.end(), { name, isKept: true });
 }
 
 /** Handles a key that steps through the moves. */
@@ -80,37 +98,42 @@ export function press(key) {
 }
 
 function store() {
-  const path = study.node.path().map((node) => node.parent.children.indexOf(node));
-  remember("study", { pgn: study.tree.pgn(), path });
+  const { root, start } = study.tree;
+  study.isKept ||= root.children.length > 0;
+  const isEmpty = !root.children.length && start.fen === INITIAL_FEN;
+  if (!study.isKept || isEmpty) return;
+  analyses.keep({ pgn: study.tree.pgn(), name: study.name });
+  analyses.mark(study.node.path().map((node) => node.parent.children.indexOf(node)));
 }
 
-/** Opens the position in the URL, in the stored game if it contains the position. If the URL has none, the position
- * on the board stays. */
+export function rename(name) {
+  study.name = name;
+  store();
+}
+
+/** Opens the position in the URL. If the URL has none, or that of this window's analysis, the analysis stays. */
 export function open(wanted) {
-  if (!isOpen) wanted ||= INITIAL_FEN;
+  if (!isOpen) restore();
   const isHere = isOpen && (!wanted || fenOf(study.node.position) === wanted);
-  isOpen = true;
   if (isHere) return writeAddress();
-  const kept = restored();
-  if (kept && fenOf(kept.node.position) === wanted) {
-    study.tree = kept.tree;
-    return choose(kept.node);
-  }
   try {
-    load(wanted);
+    const { tree } = Tree.read(wanted);
+    analyses.begin();
+    replace(tree, tree.root, { isKept: false });
   } catch (error) {
-    trouble(`The address has no position that can be shown. ${error.message}`);
+    writeAddress();
+    trouble(`The position in the link cannot be shown: it may be cut off. ${error.message}`);
   }
 }
 
-function restored() {
+/** Restores this window's analysis after a reload. */
+function restore() {
+  const kept = analyses.here();
   try {
-    const { pgn, path } = recall("study");
-    const { tree } = Tree.fromPgn(pgn);
-    const node = path.reduce((at, index) => at.children[index], tree.root);
-    return node && { tree, node };
+    const { tree } = Tree.fromPgn(kept.pgn);
+    const node = kept.path.reduce((at, index) => at.children[index], tree.root);
+    if (node) replace(tree, node, { name: kept.name, isKept: true });
   } catch {
-    // Nothing is stored, or the stored value is unreadable.
-    return undefined;
+    // This window has no analysis yet, or what is stored is unreadable.
   }
 }

@@ -1,17 +1,19 @@
 // A game with variations.
 
-import { defaultGame, makePgn } from "/board/chessops/pgn.js";
+import { defaultGame, defaultHeaders, makePgn } from "/board/chessops/pgn.js";
 import { isFen } from "./fen.js";
-import { Game, INITIAL_FEN } from "./game.js";
-import { LANGUAGES, inEnglish, legalMove } from "./notation.js";
-import { readPgn } from "./pgn.js";
+import { Game, INITIAL_FEN, opposite } from "./game.js";
+import { LANGUAGES, inEnglish, isNull, legalMove } from "./notation.js";
+import { readPgn, wrapped } from "./pgn.js";
 
-/** A move and the position after it; the root has no move. */
+/** A move and the position after it, with what its author wrote: glyphs, comments, and comments before the move. The
+ * root has no move; its comments stand before the game. */
 class Node {
   constructor(parent, played, position) {
     Object.assign(this, played, { parent, position });
     this.ply = parent ? parent.ply + 1 : 0;
     this.children = [];
+    Object.assign(this, { nags: [], comments: [], startingComments: [] });
   }
 
   /** Returns the nodes from the first move to this one. */
@@ -32,28 +34,32 @@ export class Tree {
   static of(game) {
     const tree = new Tree(game.fen, { ...game.tags });
     tree.result = game.result;
-    game.moves.reduce((node, { move }) => tree.play(node, move), tree.root);
+    game.moves.reduce((node, { move, clock }) => Object.assign(tree.play(node, move), { clock }), tree.root);
     return tree;
   }
 
   /** Parses a FEN, a PGN, or moves. If only the beginning is readable, `problem` describes the rest; throws if
    * nothing is readable. */
   static read(text) {
-    const trimmed = text.trim();
+    const trimmed = text.trim().replace(/^position\s+startpos(\s+moves)?/i, "");
     if (!trimmed) return { tree: new Tree() };
-    return isFen(trimmed) ? { tree: new Tree(trimmed) } : Tree.fromPgn(trimmed);
+    if (!isFen(trimmed)) return Tree.fromPgn(trimmed);
+    const [fen, moves] = trimmed.split(/\smoves\s/);
+    const { start } = new Tree(fen);
+    return moves ? Tree.fromPgn(`[FEN "${start.fen}"]\n\n${moves}`) : { tree: new Tree(fen) };
   }
 
+  /** Reads the first game of a text. */
   static fromPgn(text) {
-    const { tags, words, result, hasTags, hasMore } = readPgn(text);
+    const { tags, words, result, hasTags } = readPgn(text);
     const fen = tags.get("FEN")?.replace(/^\s*[?-]*\s*$/, "");
     const read = (language, end) => new Reading(new Tree(fen || INITIAL_FEN, Object.fromEntries(tags)), words, language, end);
     const { tree, problem } = choose(read, hasTags);
     tree.result = result;
     if (!tree.root.children.length && !fen) {
-      throw new Error(words.length ? "This is not a FEN, and it does not begin with a legal move." : "This is neither a FEN nor a game with moves.");
+      throw new Error(words.some((it) => it.length) ? "This is not a FEN, and it does not begin with a legal move." : "This is neither a FEN nor a game with moves.");
     }
-    return { tree, problem: problem ?? (hasMore ? "Only the first of several games was read." : undefined) };
+    return { tree, problem };
   }
 
   /** Plays a legal move after a node; the tree may already contain the move. */
@@ -61,9 +67,22 @@ export class Tree {
     const game = new Game(INITIAL_FEN);
     game.positions = [node.position];
     const played = game.play(move);
-    const known = node.children.find(({ uci }) => uci === played.uci);
+    return this.add(node, played, game.position);
+  }
+
+  /** Passes after a node. */
+  pass(node) {
+    const position = node.position.clone();
+    position.turn = opposite(position.turn);
+    position.epSquare = undefined;
+    if (position.turn === "white") position.fullmoves += 1;
+    return this.add(node, { san: "--" }, position);
+  }
+
+  add(node, played, position) {
+    const known = node.children.find(({ san }) => san === played.san);
     if (known) return known;
-    const child = new Node(node, played, game.position);
+    const child = new Node(node, played, position);
     node.children.push(child);
     return child;
   }
@@ -104,18 +123,20 @@ export class Tree {
   }
 
   pgn() {
-    const tags = { ...this.tags, Result: this.result };
-    if (this.start.fen !== INITIAL_FEN) Object.assign(tags, { SetUp: "1", FEN: this.start.fen });
-    const game = defaultGame(() => new Map(Object.entries(tags)));
+    const { fen } = this.start;
+    const tags = { ...this.tags, Result: this.result, FEN: fen, SetUp: "1" };
+    const game = defaultGame(() => new Map([...defaultHeaders(), ...Object.entries(tags)]));
+    if (fen === INITIAL_FEN) for (const name of ["FEN", "SetUp"]) game.headers.delete(name);
+    game.comments = this.root.comments;
     const copy = (node, into) => {
       for (const child of node.children) {
-        const made = { data: { san: child.san }, children: [] };
+        const made = { data: child, children: [] };
         into.children.push(made);
         copy(child, made);
       }
     };
     copy(this.root, game.moves);
-    return makePgn(game);
+    return wrapped(makePgn(game));
   }
 }
 
@@ -124,26 +145,36 @@ export class Tree {
 class Reading {
   constructor(tree, words, language, end) {
     Object.assign(this, { tree, language, words, moves: [], count: 0 });
-    /** The last node of each open line, outermost first; nothing if the rest of the line is skipped. */
-    const lines = [tree.root];
+    /** The open lines, outermost first: the last node of each, which is nothing if the rest of the line is skipped, and
+     * the comments before its first move. */
+    const lines = [{ node: tree.root }];
     for (const [index, word] of words.entries()) {
-      const node = lines.at(-1);
-      if (word === "(") lines.push(node?.parent);
+      const line = lines.at(-1);
+      const { node, before } = line;
+      if (word === "(") lines.push({ node: node?.parent, before: [] });
       else if (word === ")") lines.length > 1 && lines.pop();
-      else if (node) lines[lines.length - 1] = index === end ? undefined : this.play(node, word, index, lines.length > 1);
-      if (!lines[0]) break;
+      else if (!node) continue;
+      else if (word.nag !== undefined) before || node.nags.push(word.nag);
+      else if (word.comment) (before ?? node.comments).push(word.comment);
+      else {
+        line.node = index === end ? undefined : this.play(node, word, index, lines.length > 1);
+        line.before = undefined;
+        if (before) line.node?.startingComments.push(...before);
+      }
+      if (!lines[0].node) break;
     }
   }
 
   /** Plays a word after a node and returns the node after it; nothing if the word is not a legal move. */
   play(node, word, index, isVariation) {
-    const move = legalMove(node.position, word, this.language);
-    if (!move) {
+    const isPass = isNull(word) && !node.position.isCheck();
+    const move = !isPass && legalMove(node.position, word, this.language);
+    if (!move && !isPass) {
       const why = inEnglish(word, this.language) ? "is no legal move there" : "is not a move";
       this.problem ??= `${isVariation ? "A variation was" : "The moves were"} read up to ${place(node)}: “${word}” ${why}.`;
       return undefined;
     }
-    const child = this.tree.play(node, move);
+    const child = isPass ? this.tree.pass(node) : this.tree.play(node, move);
     this.moves[index] = child;
     this.count += 1;
     return child;

@@ -74,6 +74,19 @@ impl MoveRequest {
             limits,
         })
     }
+
+    /// Returns the limits that a person would have, with the whole clock, if the request has one.
+    pub(in crate::serve) fn clock(&self) -> Option<play::Limits> {
+        let limits = self.limits.as_ref()?;
+        let clock = limits.clock?;
+        Some(play::Limits {
+            time: Some(Duration::from_millis(clock.time_ms)),
+            increment: Duration::from_millis(clock.increment_ms.unwrap_or(0)),
+            moves_to_go: clock.moves_to_go,
+            move_time: limits.movetime_ms.map(Duration::from_millis),
+            ..play::Limits::default()
+        })
+    }
 }
 
 impl AnalyseRequest {

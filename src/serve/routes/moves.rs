@@ -1,5 +1,6 @@
 //! `/v1/move`: returns an agent's move.
 
+use crate::agent::{AgentKind, thinking_time};
 use crate::serve::access::Client;
 use crate::serve::answer::MoveAnswer;
 use crate::serve::body::Body;
@@ -9,6 +10,7 @@ use crate::serve::state::State;
 use axum::extract::State as Shared;
 use axum::{Extension, Json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Returns an agent's move in a position, with its evaluation.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
@@ -23,6 +25,15 @@ pub(in crate::serve) async fn choose_move(
     let networks = state.networks()?;
     networks.choose(question.network.as_deref(), &mut question.settings)?;
     let game = question.game.clone();
+    let settings = &question.settings;
+    let (is_human, rating) = (settings.agent == AgentKind::Human, settings.self_elo);
+    let overhead = Duration::from_millis(settings.options.search.move_overhead);
     let answer = state.answer(client, question).await?;
-    Ok(Json(MoveAnswer::of(answer, &game)))
+    let priors = answer.choice.statistics.iter().map(|of| of.prior);
+    let clock = request
+        .clock()
+        .filter(|_| is_human && answer.choice.best.is_some());
+    let time = clock
+        .and_then(|clock| thinking_time(&clock, overhead, Some(rating), priors, &mut rand::rng()));
+    Ok(Json(MoveAnswer::of(answer, &game).taking(time)))
 }

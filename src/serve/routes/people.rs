@@ -69,7 +69,7 @@ pub(in crate::serve) async fn people(
     Ok(Json(PeopleAnswer {
         asked: Asked::of(&game),
         network: properties.name.clone(),
-        corrected: properties.correction.is_some(),
+        corrected: properties.people_correction().is_some(),
         ratings: RATINGS.to_vec(),
         moves,
     }))

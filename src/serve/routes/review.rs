@@ -153,7 +153,7 @@ pub(in crate::serve) struct OutlineAnswer {
 )))]
 pub(in crate::serve) async fn outline(
     Shared(state): Shared<Arc<State>>,
-    Body(request): Body<ReviewRequest>,
+    Body(request): Body<ReviewRequest, REVIEW_TIMES>,
 ) -> Result<Json<OutlineAnswer>, Problem> {
     let task = request.reviewing(&state.config)?;
     let [game] = &task.games[..] else {

@@ -1,10 +1,11 @@
-//! The table of options, in the order in which they are listed.
+//! The table of options, in the order in which they are listed: first those that people need, in
+//! the order of their need, because chess programs show them in a list of this order.
 //!
 //! A row contains the option's name, its setting and the valid values. The path of a setting begins
 //! at [`Settings`], unless it begins with `search`, `network` or `agent`, which stand for the
 //! player's search parameters, network options and agent options.
 
-use super::{Button, Entry, Kind};
+use super::{Button, Entry, Kind, LOG_FILE};
 use crate::agent::{AgentKind, LOWEST_RATING};
 use crate::backend::{BackendKind, CodePolicy, Precision, shipped};
 use crate::play::ScoreType;
@@ -19,10 +20,10 @@ use std::path::{Path, PathBuf};
 const BUILT_IN: &str = "<built-in>";
 
 /// The highest rating that Maia-3 supports.
-const MAX_ELO: u64 = 5000;
+const MAX_ELO: i64 = 5000;
 
 /// Clients' spin boxes hold 32-bit signed integers.
-const MAX_SEED: u64 = i32::MAX as u64;
+const MAX_SEED: i64 = i32::MAX as i64;
 
 /// The valid forms of a list of devices.
 const DEVICES: &str =
@@ -52,7 +53,7 @@ macro_rules! spin {
         spin(
             $name,
             $range,
-            |settings| setting!(settings, $root $(. $field)*) as u64,
+            |settings| setting!(settings, $root $(. $field)*) as i64,
             |settings, value| settings.player.$set(value as _),
         )
     };
@@ -60,7 +61,7 @@ macro_rules! spin {
         spin(
             $name,
             $range,
-            |settings| setting!(settings, $root $(. $field)*) as u64,
+            |settings| setting!(settings, $root $(. $field)*) as i64,
             |settings, value| setting!(settings, $root $(. $field)*) = value as _,
         )
     };
@@ -106,33 +107,46 @@ macro_rules! network_file {
 
 /// All options.
 pub(super) const ENTRIES: &[Entry] = &[
-    network_file!("Net" => network.net),
-    check(
-        "AllowNetworkCode",
-        |settings| setting!(settings, network.code) == CodePolicy::Allowed,
-        |settings, value| setting!(settings, network.code) = CodePolicy::allowed_if(value),
+    // The options that people need first.
+    spin!("Threads" => search.threads, 0..=1024, set_threads),
+    spin(
+        "Hash",
+        1..=1 << 20,
+        |settings| settings.player.hash() as i64,
+        |settings, value| settings.player.set_hash(value as usize),
     ),
-    combo!("Agent" => player.agent, AgentKind),
-    spin!("DiffusionSteps" => agent.diffusion.steps, 0..=100, set_diffusion_steps),
-    spin!("DiffusionHorizon" => network.decoding.horizon, 0..=7),
-    spin!("DiffusionTrust" => network.decoding.trust, 0..=1000),
-    spin!("WorldTopK" => agent.world.top, 1..=248),
-    spin!("WorldContext" => agent.world.context, 1..=1024),
+    network_file!("Net" => network.net),
     check!("UCI_LimitStrength" => player.limit_strength),
-    spin!("UCI_Elo" => player.elo, LOWEST_RATING as u64..=HIGHEST_LEVEL as u64),
+    spin!("UCI_Elo" => player.elo, LOWEST_RATING as i64..=HIGHEST_LEVEL as i64),
+    spin!("MultiPV" => search.multi_pv, 1..=500),
+    check!("Ponder" => ponder),
     text(
-        "UCI_Opponent",
-        |settings| settings.player.opponent.clone(),
+        "SyzygyPath",
+        |settings| setting!(settings, search.tablebase).path().to_owned(),
         |settings, value| {
-            value.clone_into(&mut settings.player.opponent);
+            setting!(settings, search.tablebase).set_path(value);
             Ok(())
         },
     ),
-    network_file!("HumanNet" => player.human_net),
-    check!("HumanTime" => agent.human.takes_time),
+    // The session.
+    spin!("Move Overhead" => search.move_overhead, 0..=10_000),
+    check!("UCI_Chess960" => chess960),
+    check!("UCI_AnalyseMode" => player.analyse_mode),
+    check!("UCI_ShowWDL" => show_wdl),
+    check!("UCI_ShowMovesLeft" => show_moves_left),
+    combo!("ScoreType" => score_type, ScoreType),
+    check!("VerboseMoveStats" => verbose_move_stats),
+    text(
+        LOG_FILE,
+        |settings| shown(settings.log_file.as_deref()).unwrap_or_default(),
+        |settings, value| {
+            settings.log_file = (!value.is_empty()).then(|| value.into());
+            Ok(())
+        },
+    ),
+    entry("Clear Hash", Kind::Button(Button::ClearHash)),
+    // The network.
     combo!("Backend" => player.backend.kind, BackendKind),
-    spin!("SelfElo" => player.self_elo, 0..=MAX_ELO),
-    spin!("OppoElo" => player.opponent_elo, 0..=MAX_ELO),
     text(
         "Device",
         |settings| setting!(settings, network.devices).to_string(),
@@ -142,71 +156,64 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     ),
     combo!("Precision" => network.precision, Precision),
-    spin!("Threads" => search.threads, 0..=1024, set_threads),
-    spin(
-        "Hash",
-        1..=1 << 20,
-        |settings| settings.player.hash() as u64,
-        |settings, value| settings.player.set_hash(value as usize),
+    check(
+        "AllowNetworkCode",
+        |settings| setting!(settings, network.code) == CodePolicy::Allowed,
+        |settings, value| setting!(settings, network.code) = CodePolicy::allowed_if(value),
     ),
-    spin!("MultiPV" => search.multi_pv, 1..=500),
-    check!("Ponder" => ponder),
-    check!("UCI_Chess960" => chess960),
-    combo!("ScoreType" => score_type, ScoreType),
-    check!("UCI_ShowWDL" => show_wdl),
-    check!("UCI_ShowMovesLeft" => show_moves_left),
-    check!("UCI_AnalyseMode" => player.analyse_mode),
-    spin!("Move Overhead" => search.move_overhead, 0..=10_000),
     spin!("MinibatchSize" => search.minibatch, 0..=1024),
+    // The agents.
+    combo!("Agent" => player.agent, AgentKind),
+    network_file!("HumanNet" => player.human_net),
+    check!("HumanTime" => agent.human.takes_time),
+    spin!("SelfElo" => player.self_elo, 0..=MAX_ELO),
+    spin!("OppoElo" => player.opponent_elo, 0..=MAX_ELO),
+    text(
+        "UCI_Opponent",
+        |settings| settings.player.opponent.clone(),
+        |settings, value| {
+            value.clone_into(&mut settings.player.opponent);
+            Ok(())
+        },
+    ),
+    decimal!("Temperature" => search.temperature, 0.0..=100.0),
+    decimal!("TopP" => agent.top_p, 0.01..=1.0),
     spin!("Seed" => search.seed, 0..=MAX_SEED, set_seed),
+    spin!("DiffusionSteps" => agent.diffusion.steps, 0..=100, set_diffusion_steps),
+    spin!("DiffusionHorizon" => network.decoding.horizon, 0..=7),
+    spin!("DiffusionTrust" => network.decoding.trust, 0..=1000),
+    spin!("WorldTopK" => agent.world.top, 1..=248),
+    spin!("WorldContext" => agent.world.context, 1..=1024),
+    // The search.
     decimal!("CPuct" => search.cpuct, 0.0..=100.0),
-    decimal!("CPuctBase" => search.cpuct_base, 1.0..=1e9),
+    spin!("CPuctBase" => search.cpuct_base, 1..=1_000_000_000),
     decimal!("CPuctFactor" => search.cpuct_factor, 0.0..=1000.0),
     combo!("FpuStrategy" => search.fpu_strategy, FpuStrategy),
     decimal!("FpuValue" => search.fpu_value, -100.0..=100.0),
-    decimal!("DrawScore" => search.draw_score, -1.0..=1.0),
-    decimal!("Contempt" => search.contempt.elo, -5000.0..=5000.0),
-    combo!("ContemptMode" => search.contempt.mode, ContemptMode),
-    decimal!("WDLContemptAttenuation" => search.contempt.attenuation, -10.0..=10.0),
-    decimal!("WDLCalibrationElo" => search.contempt.calibration_elo, 0.0..=10_000.0),
-    decimal!("WDLDrawRateTarget" => search.contempt.draw_rate_target, 0.0..=0.999),
-    decimal!("WDLDrawRateReference" => search.contempt.draw_rate_reference, 0.001..=0.999),
-    decimal!("WDLEvalObjectivity" => search.contempt.objectivity, 0.0..=1.0),
     decimal!("PolicyTemperature" => search.policy_temperature, 0.01..=100.0),
+    decimal!("RootPolicyTemperature" => search.root_policy_temperature, 0.0..=100.0),
     decimal!("SmartPruningFactor" => search.smart_pruning, 0.0..=10.0),
     decimal!("LCBScale" => search.lcb_scale, 0.0..=10.0),
     decimal!("LCBMinVisits" => search.lcb_visits, 0.0..=1.0),
+    spin!("CorrectionVisits" => search.correction_visits, 0..=1_000_000),
     check!("MateSearch" => search.mate_search),
+    check!("Syzygy50MoveRule" => search.tablebase.fifty_move_rule),
     check!("TwoFoldDraws" => search.two_fold_draws),
     check!("Transpositions" => search.transpositions),
     spin!("MaxCollisionVisits" => search.max_collisions, 1..=1_000_000),
     decimal!("MaxOutOfOrderEvalsFactor" => search.out_of_order, 0.0..=100.0),
-    decimal!("RootPolicyTemperature" => search.root_policy_temperature, 0.0..=100.0),
+    decimal!("DrawScore" => search.draw_score, -1.0..=1.0),
+    spin!("Contempt" => search.contempt.elo, -5000..=5000),
+    combo!("ContemptMode" => search.contempt.mode, ContemptMode),
+    decimal!("WDLContemptAttenuation" => search.contempt.attenuation, -10.0..=10.0),
+    spin!("WDLCalibrationElo" => search.contempt.calibration_elo, 0..=10_000),
+    decimal!("WDLDrawRateTarget" => search.contempt.draw_rate_target, 0.0..=0.999),
+    decimal!("WDLDrawRateReference" => search.contempt.draw_rate_reference, 0.001..=0.999),
+    decimal!("WDLEvalObjectivity" => search.contempt.objectivity, 0.0..=1.0),
     decimal!("DirichletNoiseEpsilon" => search.noise_epsilon, 0.0..=1.0),
     decimal!("DirichletNoiseAlpha" => search.noise_alpha, 0.001..=10000.0),
     spin!("GumbelMoves" => search.gumbel_moves, 0..=256),
     decimal!("GumbelScale" => search.gumbel_scale, 0.0..=100.0),
-    decimal!("Temperature" => search.temperature, 0.0..=100.0),
-    decimal!("TopP" => agent.top_p, 0.01..=1.0),
-    text(
-        "SyzygyPath",
-        |settings| setting!(settings, search.tablebase).path().to_owned(),
-        |settings, value| {
-            setting!(settings, search.tablebase).set_path(value);
-            Ok(())
-        },
-    ),
-    check!("Syzygy50MoveRule" => search.tablebase.fifty_move_rule),
-    check!("VerboseMoveStats" => verbose_move_stats),
-    text(
-        "LogFile",
-        |settings| shown(settings.log_file.as_deref()).unwrap_or_default(),
-        |settings, value| {
-            settings.log_file = (!value.is_empty()).then(|| value.into());
-            Ok(())
-        },
-    ),
-    entry("Clear Hash", Kind::Button(Button::ClearHash)),
 ];
 
 const fn entry(name: &'static str, kind: Kind) -> Entry {
@@ -223,9 +230,9 @@ const fn check(
 
 const fn spin(
     name: &'static str,
-    range: RangeInclusive<u64>,
-    get: fn(&Settings) -> u64,
-    set: fn(&mut Settings, u64),
+    range: RangeInclusive<i64>,
+    get: fn(&Settings) -> i64,
+    set: fn(&mut Settings, i64),
 ) -> Entry {
     entry(name, Kind::Spin { range, get, set })
 }

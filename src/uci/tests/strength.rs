@@ -91,7 +91,7 @@ fn without_its_network_another_one_plays() {
     let mut client = ready();
     client.say(&[ON, "setoption name HumanNet value missing", "go nodes 1"]);
     let said = client.wait_for("bestmove ").concat();
-    assert!(said.contains("WARNING: cannot read the network missing"));
+    assert!(said.contains("ERROR: cannot read the network missing"));
     assert!(said.contains("the built-in network that plays like people plays in its place"));
     assert_eq!(client.journal.take(), ["load", "load", "build Human"]);
     client.say(&["setoption name HumanNet value people.pt", "go nodes 1"]);

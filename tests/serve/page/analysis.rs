@@ -300,11 +300,7 @@ fn moves_of_other_languages_are_read_or_end_the_game() {
             "1. e4 e5 2. Nf3",
             "The moves were read up to 2. Nf3: “Nc6” is not a move.",
         ),
-        (
-            "1. e4 c5 1-0 1. d4",
-            "1. e4 c5",
-            "Only the first of several games was read.",
-        ),
+        ("1. e4 c5 1-0 1. d4", "1. e4 c5", ""),
     ] {
         browser.load(text);
         assert_eq!(browser.text("#analyse-problem"), problem, "{text}");
@@ -378,6 +374,21 @@ fn explanations_are_shown_in_place() {
     };
     let seen = format!("{} > 0", count("#explain-board square.seen"));
     browser.wait(&seen);
+    let told = browser.text("#explain-status");
+    assert!(
+        told.starts_with("White is to move and can expect "),
+        "{told}"
+    );
+    assert!(told.contains("matters most: without it, "), "{told}");
+    browser.wait(&contains("#explain-figure", "White queen on d1"));
+    browser.choose("#explain-form", "squares");
+    browser.wait(&contains("#explain-figure", "log probability"));
+    browser.wait(&seen);
+    browser.choose("#explain-form", "network");
+    browser.wait(&format!("{} > 1", count("#explain-figure path.line")));
+    browser.wait(&contains("#explain-values", "after the best moves"));
+    browser.choose("#explain-form", "attention");
+    browser.wait(&seen);
     browser.click_square("#explain-board", "d2");
     browser.wait(&contains("#explain-status", "From d2 the head looks at"));
     // Clicking there selects a square and does not move a piece.
@@ -385,13 +396,6 @@ fn explanations_are_shown_in_place() {
         browser.evaluate(&count("#explain-board square.move-dest")),
         0
     );
-    for (view, told) in [("pieces", "White queen d1"), ("squares", "log probability")] {
-        browser.choose("#explain-form", view);
-        browser.wait(&contains("#explain-figure", told));
-        browser.wait(&seen);
-    }
-    browser.choose("#explain-form", "layers");
-    browser.wait(&format!("{} > 1", count("#explain-figure path.line")));
     browser.evaluate("document.querySelector('#compare').open = true");
     browser.wait(&format!("{} > 5", count("#compare-table tr")));
     browser.assert_quiet();

@@ -177,6 +177,40 @@ fn clocks_opponents_and_colours_are_chosen() {
 
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
+fn a_bare_king_does_not_win_on_time() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    for (fen, ending) in [
+        (
+            "8/8/8/4k3/8/8/8/3QK3 w - - 0 1",
+            "A draw: time forfeit, but Black cannot mate. 1/2-1/2",
+        ),
+        (
+            "8/8/6p1/4k3/8/8/8/3QK3 w - - 0 1",
+            "You lose: time forfeit. 0-1",
+        ),
+    ] {
+        let game = serde_json::json!({
+            "fen": fen, "tags": {}, "result": "*", "played": [], "stage": "playing", "mine": "white",
+            "opponent": { "name": "Opponent" }, "minutes": 1, "increment": 0,
+            "left": { "mine": 200, "theirs": 60_000 },
+        });
+        browser.evaluate(&format!(
+            "localStorage.setItem('game', JSON.stringify({game}))"
+        ));
+        browser.reload();
+        browser.wait(&contains(STATUS, "time forfeit"));
+        assert_eq!(browser.text(STATUS), ending);
+        browser.click("#play-new");
+        browser.wait("!document.querySelector('#play-form').hidden");
+    }
+    browser.assert_quiet();
+}
+
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn a_pawn_is_promoted_beside_the_board_s_pieces() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {

@@ -9,13 +9,13 @@ use crate::search::descent::utility::Utility;
 use crate::search::environment::Environment;
 use crate::search::root::gumbel::Gumbel;
 use crate::search::root::gumbel::contenders;
-use crate::search::tree::Full;
 use crate::search::tree::arena::Index;
 use crate::search::tree::edge::Edge;
-use crate::search::tree::header::Outcome;
+use crate::search::tree::header::{NodeHeader, Outcome};
 use crate::search::tree::node::Node;
-use crate::search::tree::prior::{self, Rank};
+use crate::search::tree::prior;
 use crate::search::tree::value::edge_value;
+use crate::search::tree::{Full, Tree};
 
 /// Visits travelling along an edge.
 #[derive(Clone, Copy)]
@@ -32,7 +32,8 @@ pub(super) enum Selected {
     /// No visit continues, because the children prove the node. (A visit that reached a child on
     /// another path updated only that path.)
     Proven,
-    /// No visit continues, because there is no memory for another edge.
+    /// No visit continues, because there is no memory for another edge, or because another thread
+    /// has corrected the priors meanwhile.
     Full,
 }
 
@@ -53,14 +54,17 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let utility = Utility::new(self.parameters, own_turn);
         let mut visited_policy = 0.0;
         let (mut losing, mut winning) = (0, 0);
-        let mut last = Rank::TOP;
+        let mut last = Tree::first_rank(header);
         self.candidates.clear();
         self.unvisited.clear();
         for (number, index) in self.tree.edge_indices(header).enumerate() {
             let edge = self.tree.edge(index);
             let edge_visits = edge.edge_visits();
-            last = edge.rank();
-            let prior = table[usize::from(last.code())];
+            let rank = edge.rank();
+            if self.tree.orders_the_rest(header, rank) {
+                last = rank;
+            }
+            let prior = table[usize::from(rank.code())];
             let mut candidate = Candidate::new(index, prior, edge_visits.started());
             let child = match edge.node() {
                 0 => None,
@@ -141,7 +145,9 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
         // Untried moves are in order of prior, so if the first one gets no visit, none does.
         let fresh = self.candidates.get(tried);
-        if fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried) {
+        if fresh.is_none_or(|candidate| candidate.given == 0)
+            || self.add_edges((node, header), tried)
+        {
             Selected::Branches
         } else {
             Selected::Full
@@ -183,8 +189,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
     }
 
     /// Creates edges for the untried moves that were given visits; returns false if memory runs
-    /// out.
-    fn add_edges(&mut self, node: Node<'_>, tried: usize) -> bool {
+    /// out, or if the priors have been corrected since the node had this header.
+    fn add_edges(&mut self, node: (Node<'_>, NodeHeader), tried: usize) -> bool {
         let moves = self.environment.moves(self.here());
         for (&rank, number) in self.ranks.iter().zip(tried..) {
             let visits = self.candidates[number].given;

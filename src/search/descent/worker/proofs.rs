@@ -4,12 +4,11 @@ use super::SearchWorker;
 use crate::search::descent::picks::{LeafKind, Step};
 use crate::search::environment::Environment;
 use crate::search::mates::MateSearch;
-use crate::search::tree::Full;
 use crate::search::tree::arena::Index;
 use crate::search::tree::header::{Outcome, Stage};
 use crate::search::tree::node::Node;
 use crate::search::tree::packed::pack_move;
-use crate::search::tree::prior::Rank;
+use crate::search::tree::{Full, Tree};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<E: Environment> SearchWorker<'_, E> {
@@ -119,23 +118,27 @@ impl<E: Environment> SearchWorker<'_, E> {
     /// necessary.
     pub(super) fn root_edge(&mut self, number: usize) -> Result<Index, Full> {
         let root = self.tree.root();
-        let mut last = Rank::TOP;
+        let header = root.header();
+        let mut last = Tree::first_rank(header);
         let mut count = 0;
-        for index in self.tree.edge_indices(root.header()) {
-            last = self.tree.edge(index).rank();
-            if usize::from(last.number()) == number {
+        for index in self.tree.edge_indices(header) {
+            let rank = self.tree.edge(index).rank();
+            if usize::from(rank.number()) == number {
                 return Ok(index);
+            }
+            if self.tree.orders_the_rest(header, rank) {
+                last = rank;
             }
             count += 1;
         }
         let moves = self.environment.moves(self.tree.root_index());
         loop {
-            let rank = self.tree.next_rank(root.header(), last).ok_or(Full)?;
+            let rank = self.tree.next_rank(header, last).ok_or(Full)?;
             let mv = E::packed(&moves, rank.number().into());
             // If another thread was first, this returns its edge.
             let index = self
                 .tree
-                .add_edge(&mut self.blocks, root, count, mv, rank)?;
+                .add_edge(&mut self.blocks, (root, header), count, mv, rank)?;
             last = rank;
             if usize::from(last.number()) == number {
                 return Ok(index);

@@ -1,0 +1,39 @@
+"""Short programs that look into networks: `python -m tessera_chess.examples.probe`, and so on.
+
+- `probe`: which layers know a concept
+- `patch`: which squares carry the difference between two positions
+- `attribute`: which squares a move depends on
+- `steer`: what a move's probability becomes if a head is switched off or doubled
+
+Each takes a network, by name or file; the default is tessera-xs.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import chess
+
+from .. import Chessformer, load, policy
+
+
+def given_network() -> Chessformer:
+    """Returns the network that the command line names."""
+    return load(sys.argv[1] if len(sys.argv) > 1 else "tessera-xs", trainable=True)
+
+
+def played_games(model: Chessformer, games: int, plies: int, opening: int = 8) -> list[list[chess.Board]]:
+    """Returns the positions of games in which the network draws its moves from its policy, after the opening's plies."""
+    draw = random.Random(1)
+    boards = [chess.Board() for _ in range(games)]
+    positions: list[list[chess.Board]] = [[] for _ in boards]
+    for ply in range(plies):
+        running = [number for number, board in enumerate(boards) if not board.is_game_over()]
+        now = [boards[number] for number in running]
+        if ply >= opening:
+            for number in running:
+                positions[number].append(boards[number].copy())
+        for board, chances in zip(now, policy(now, model.evaluate(now).policy), strict=True):
+            board.push(draw.choices(list(chances), list(chances.values()))[0])
+    return positions

@@ -12,19 +12,23 @@
 //!   generation, and publishes its averaged weights as the next network. It limits the average
 //!   number of times that a row is used, and waits for new rows if necessary.
 //! - The optional [gate](Gate) rejects a network that loses a match against the last accepted one.
+//! - The optional [gauntlet](Gauntlet) measures networks against the first one and the previous one.
 //!
 //! A *row* is a position with its targets, as in KataGo.
 
 mod actor;
+mod arena;
 mod config;
 mod context;
 mod ending;
 mod error;
 mod gate;
+mod gauntlet;
 mod latest;
 mod learner;
 mod networks;
 mod reanalyser;
+mod report;
 mod rows;
 mod shard_uploader;
 mod sprt;
@@ -34,14 +38,16 @@ mod worker;
 pub use actor::Actor;
 pub use config::{
     ActorConfig, CycleConfig, GamesConfig, GateConfig, LearnerConfig, ReanalyserConfig,
-    SearchConfig, Share,
+    SearchConfig, Share, StrengthConfig,
 };
 pub use context::WorkerContext;
-pub use ending::{FINAL, is_final, was_ended_by_others};
+pub use ending::{FINAL, STOPPED, is_final, was_ended_by_others};
 pub use error::{CycleConfigError, CycleError};
 pub use gate::Gate;
+pub use gauntlet::Gauntlet;
 pub use learner::{Learner, Learning};
 pub use reanalyser::Reanalyser;
+pub use report::write_report;
 pub use rows::Rows;
 pub use sprt::Sprt;
 pub use window::WindowConfig;

@@ -1,9 +1,17 @@
 //! Shell completions and manual pages, generated from both programs' command lines.
 
+mod bash;
+
 use crate::version::version;
 use clap_complete::Shell;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Requests at the start of a manual page: one blank after a sentence, and no justification, which
+/// would widen blanks.
+const FORMAT: &str = ".ss 12 0\n.ad l\n";
+/// The end of clap's script for zsh, which registers the completions.
+const ZSH_END: &str = "    compdef ";
 
 /// The commands that describe a program.
 #[derive(clap::Subcommand)]
@@ -37,24 +45,59 @@ impl Command {
             }
             Command::Man { folder } => {
                 std::fs::create_dir_all(&folder)?;
-                clap_mangen::generate_to(program, folder)
+                write_pages(program, &folder)
             }
         }
     }
 }
 
+/// Writes one manual page for each command.
+fn write_pages(program: clap::Command, folder: &Path) -> io::Result<()> {
+    // Only our own pages are changed, whatever else the folder contains.
+    let new = tempfile::tempdir_in(folder)?;
+    clap_mangen::generate_to(program, new.path())?;
+    for page in std::fs::read_dir(new.path())? {
+        let page = page?;
+        let text = std::fs::read_to_string(page.path())?;
+        std::fs::write(folder.join(page.file_name()), format!("{FORMAT}{text}"))?;
+    }
+    Ok(())
+}
+
 /// Returns the completion script of a program.
 fn script(shell: Shell, program: &clap::Command) -> String {
+    if shell == Shell::Bash {
+        return bash::script(program);
+    }
     let name = program.get_name();
-    // In Bash, clap's script for a name with a hyphen does not complete the options of commands.
-    let plain = match shell {
-        Shell::Bash => name.replace('-', "_"),
-        _ => name.to_owned(),
-    };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut program.clone(), &plain, &mut script);
+    clap_complete::generate(shell, &mut program.clone(), name, &mut script);
     let script = String::from_utf8(script).expect("clap writes UTF-8");
-    script.replace(&format!(" {plain}\n"), &format!(" {name}\n"))
+    match shell {
+        Shell::Zsh => registered_late(&script, name),
+        _ => script,
+    }
+}
+
+/// Lets a script for zsh be read before `compinit` has been called: it then registers its
+/// completions at the first prompt.
+fn registered_late(script: &str, name: &str) -> String {
+    let register = format!("{ZSH_END}_{name} {name}\n");
+    debug_assert!(script.contains(&register), "clap's script ends otherwise");
+    let late = format!(
+        "    _{name}_register() {{
+        precmd_functions=(${{precmd_functions:#_{name}_register}})
+        (( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit }}
+        compdef _{name} {name}
+    }}
+    if (( $+functions[compdef] )); then
+        _{name}_register
+    else
+        precmd_functions+=(_{name}_register)
+    fi
+"
+    );
+    script.replace(&register, &late)
 }
 
 /// Returns the command line without hidden commands, which completion scripts would otherwise

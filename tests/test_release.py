@@ -287,6 +287,21 @@ class PartsTest(unittest.TestCase):
         built = json.loads((ROOT / "tools/openbench/Tessera.json").read_text())["build"]
         self.assertEqual(built["path"], "tools/openbench")
 
+    def test_missing_programs_are_reported_before_the_build(self):
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        for program in ("strip", "ldd"):
+            (folder / program).symlink_to(shutil.which(program))
+        for program in ("cargo", "rustc", "npm"):
+            (folder / program).write_text('#!/bin/sh\necho "$0" >> "$(dirname "$0")/started"\n')
+            (folder / program).chmod(0o755)
+        for arguments in ([], ["--wheel"]):
+            command = [sys.executable, ROOT / "tools/release", *arguments]
+            done = subprocess.run(command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (1, "", 1), done.stderr)
+            self.assertIn("these programs are missing: patchelf, objdump (", done.stderr)
+        self.assertFalse((folder / "started").exists(), "the build has begun")
+
     def test_mistakes_get_one_line(self):
         for arguments, expected in (
             (["--binaries", self.folder, "-o", self.folder / "x.rar"], "x.rar does not end in"),

@@ -3,9 +3,11 @@
 import os
 import pty
 import re
+import select
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -65,6 +67,81 @@ class TerminalTest(unittest.TestCase):
         self.assertEqual(self.complete("tessera-train", "valid"), ["validate"])
         self.assertEqual(self.complete("tessera-train", "validate", "--js"), ["--json"])
 
+    def type_in_bash(self, typed, folder):
+        """Types into Bash with real line editing; returns the arguments that the program would have got."""
+        controller, terminal = pty.openpty()
+        self.addCleanup(os.close, controller)
+        environment = {"PATH": f"{self.folder}:/usr/bin:/bin", "TERM": "dumb", "HOME": str(folder), "PS1": "$ "}
+        bash = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-i"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=folder,
+            env=environment, start_new_session=True,
+        )
+        os.close(terminal)
+        self.addCleanup(bash.wait)
+        self.addCleanup(bash.kill)
+        said = ""
+
+        def wait_for(pattern):
+            nonlocal said
+            end = time.monotonic() + PATIENCE
+            while not (found := re.search(pattern, said)):
+                self.assertLess(time.monotonic(), end, said)
+                if select.select([controller], [], [], 1)[0]:
+                    said += os.read(controller, 4096).decode(errors="replace")
+            return found
+
+        # The functions take the programs' places. The ends of lines are told from echoes by their quotes.
+        os.write(controller, b"bind 'set bell-style none'\n")
+        for program in ("tessera", "tessera-train"):
+            os.write(controller, f'eval "$({program} completions bash)"\n'.encode())
+            os.write(controller, f"function {program} {{ printf '<%s>' \"$@\" E'N'D; }}\n".encode())
+        os.write(controller, b"echo rea''dy\n")
+        wait_for("ready")
+        os.write(controller, typed.encode() + b"\n")
+        arguments = wait_for(r"<[^\r\n]*<END>")[0]
+        return re.findall("<([^>]*)>", arguments)[:-1]
+
+    def test_bash_completes_paths_as_elsewhere(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "my nets").mkdir()
+        (folder / "my nets/a b.pt").touch()
+        (folder / "puzzles.csv").touch()
+        (folder / "it's.toml").touch()
+        for typed, expected in (
+            # A folder gets a slash, and blanks are escaped.
+            ("tessera bench --net my\ta\t", ["bench", "--net", "my nets/a b.pt"]),
+            ("tessera bench --net=my\ta\t", ["bench", "--net=my nets/a b.pt"]),
+            ("tessera bench --net 'my\ta\t", ["bench", "--net", "my nets/a b.pt"]),
+            # Positional arguments are files, and options only after a hyphen.
+            ("tessera puzzles p\t", ["puzzles", "puzzles.csv"]),
+            ("tessera-train run i\t", ["run", "it's.toml"]),
+            ("tessera puzzles puzzles.csv --js\t", ["puzzles", "puzzles.csv", "--json"]),
+            # Addresses and numbers are not files.
+            ("tessera serve --check p\t", ["serve", "--check", "p"]),
+            ("tessera bench --nodes p\t", ["bench", "--nodes", "p"]),
+            ("tessera ben\t--no\t5", ["bench", "--nodes", "5"]),
+        ):
+            with self.subTest(typed=typed):
+                self.assertEqual(self.type_in_bash(typed, folder), expected)
+        # Without a letter, files are offered, and no options.
+        self.assertEqual(self.complete("tessera", "puzzles", ""), [])
+
+    def test_zsh_completes_whenever_it_reads_the_script(self):
+        if shutil.which("zsh") is None:
+            lack("zsh")
+        for program in ("tessera", "tessera-train"):
+            load = f'eval "$({self.folder / program} completions zsh)"'
+            init = "autoload -Uz compinit; compinit -u -d /dev/null"
+            check = f"for each in $precmd_functions; do $each; done; print -- $_comps[{program}]"
+            home = self.enterContext(tempfile.TemporaryDirectory())
+            for order in ((init, load), (load, init), (load,)):
+                with self.subTest(program=program, order=order):
+                    script = "\n".join((*order, check))
+                    done = subprocess.run(
+                        ["zsh", "-f", "-c", script], capture_output=True, text=True, env={**os.environ, "HOME": home}
+                    )
+                    self.assertEqual((done.stdout.strip(), done.stderr), (f"_{program}", ""))
+
     def test_other_shells_read_their_scripts(self):
         for shell, check in (("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])):
             for program in ("tessera", "tessera-train"):
@@ -103,6 +180,8 @@ class TerminalTest(unittest.TestCase):
                 done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertIn("SYNOPSIS", done.stdout)
+                # Neither sentences nor justification widen blanks.
+                self.assertNotRegex(done.stdout, r"\S  \S")
         done = subprocess.run(["man", "-l", folder / "tessera-bench.1"], env=environment, capture_output=True, text=True)
         self.assertIn("--json", done.stdout)
 

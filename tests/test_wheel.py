@@ -228,6 +228,21 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue((self.folder / "tiny.pt").is_file())
 
+    def test_the_tools_are_commands(self):
+        for name in ("match", "rank", "tune", "league", "ray-loop", "slurm-worker"):
+            done = self.run_program(f"tessera-{name}", "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertRegex(done.stdout, rf"\btessera-{name} ")
+            self.assertNotIn("tools/", done.stdout)
+            self.assertNotIn("target/", done.stdout)
+        engines = ["--each", f"cmd={self.venv / 'bin/tessera'},nodes=1", "--engine", "name=one", "--engine", "name=two"]
+        done = self.run_program("tessera-match", *engines, "--limit", "2", "--pgn", "games.pgn")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_program("tessera-rank", "games.pgn", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("one", done.stdout)
+        self.assertIn("kind: Job", self.read("share/tessera/kubernetes.yaml"))
+
     def test_python_chess_plays(self):
         program = "import tessera_chess, chess\nfrom chess.engine import Limit\n" \
             "with tessera_chess.engine(UCI_LimitStrength=True, UCI_Elo=1500) as engine:\n" \

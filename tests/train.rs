@@ -40,6 +40,26 @@ fn a_run_is_measured_and_exported() {
         );
         assert!((now - then).abs() < 1e-5, "{name}: {now}, then {then}");
     }
+    // Without --json, the calibration is explained, and summed up in a line per prediction.
+    let said = succeed(train(folder).args(["validate", "run", "--device", "cpu"]));
+    let (_, explained) = said.split_once("\nCalibration: ").unwrap();
+    for name in ["win", "draw", "loss", "q"] {
+        let start = format!("calibration.{name} ");
+        let lines = explained.lines().filter(|line| line.starts_with(&start));
+        let numbers: Vec<f64> = lines
+            .map(|line| line[start.len()..].trim().parse().unwrap())
+            .collect();
+        let bins = measured["calibration"][name].as_array().unwrap();
+        let number = |bin: &serde_json::Value, place: usize| bin[place].as_f64().unwrap();
+        let filled = bins.iter().filter(|bin| !bin.is_null());
+        let weight: f64 = filled.clone().map(|bin| number(bin, 0)).sum();
+        let error = filled.map(|bin| number(bin, 0) * (number(bin, 1) - number(bin, 2)).abs());
+        let expected = error.sum::<f64>() / weight;
+        assert!(
+            numbers.len() == 1 && (numbers[0] - expected).abs() < 1e-4,
+            "{said}"
+        );
+    }
     succeed(train(folder).args(["export", "run", "-o", "tiny.pt", "--name", "tiny-net"]));
     let metadata = tessera::inference::describe(
         Some(&folder.join("tiny.pt")),
@@ -231,6 +251,19 @@ fn a_closed_pipe_is_not_a_failure() {
         assert!(!errors.contains("panicked"), "{words:?}: {errors}");
     }
     assert!(folder.join("tiny.pt").is_file());
+}
+
+#[test]
+fn a_model_needs_no_position_encoding() {
+    let workplace = workplace(2);
+    let folder = workplace.path();
+    let text = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with("position"));
+    let text: Vec<&str> = lines.collect();
+    std::fs::write(folder.join("tiny.toml"), text.join("\n")).unwrap();
+    succeed(&mut run(folder, "run"));
+    let config = std::fs::read_to_string(folder.join("run/config.toml")).unwrap();
+    assert!(config.contains("kind = \"gab\""), "{config}");
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub struct CycleConfig {
     pub learner: LearnerConfig,
     /// The gating match; if unset, every network passes.
     pub gate: Option<GateConfig>,
+    /// Games that measure the strength of new networks, if any.
+    pub strength: Option<StrengthConfig>,
     /// The learner's training configuration, in the format of `tessera-train run`. `steps` is the number of
     /// steps per generation, and the loop's shards are added to the configured ones.
     pub training: toml::Table,
@@ -304,6 +306,40 @@ impl Default for GateConfig {
     }
 }
 
+/// The games that measure a network's strength, half of them with each colour.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StrengthConfig {
+    /// The share of the processors.
+    pub cores: Share,
+    /// Measure generations whose numbers are divisible by this one, and the last.
+    pub every: u64,
+    /// Number of games against the first network, and against the previous one.
+    pub games: u64,
+    /// Number of root visits per move.
+    pub visits: u64,
+    /// Opening books. Each opening is played twice, the second time with colours reversed.
+    pub openings: Vec<BookOptions>,
+    /// Number of random plies after the opening; by default 8 without a book, and 0 with one.
+    pub random_plies: Option<u32>,
+    /// Number of plies after which a game counts as drawn.
+    pub max_plies: usize,
+}
+
+impl Default for StrengthConfig {
+    fn default() -> StrengthConfig {
+        StrengthConfig {
+            cores: Share::default(),
+            every: 1,
+            games: 40,
+            visits: 64,
+            openings: Vec::new(),
+            random_plies: None,
+            max_plies: 450,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,6 +401,8 @@ mod tests {
                 "`actors.cores.share`",
             ),
             ("[gate]\ncores = { share = -1 }\n", "`gate.cores.share`"),
+            ("[strength]\nevery = 0\n", "`strength.every`"),
+            ("[strength]\ngames = 1\n", "`strength.games`"),
             ("[actor]\n", "actor"),
         ] {
             let error = read(&format!("{LEAST}{more}")).unwrap_err().to_string();

@@ -5,28 +5,26 @@ mod publish;
 mod restore;
 
 use super::config::CycleConfig;
-use super::context::{WorkerContext, tolerate};
-use super::ending::is_lasting_store;
+use super::context::WorkerContext;
 use super::error::CycleError;
+use super::report::write_report;
 use super::rows::Rows;
 use crate::data::loader::SourceConfig;
 use crate::data::shard::Shard;
 use crate::store::{Generation, Generations, Name};
 use crate::train::{
-    Checkpoint, GroupError, History, Progress, RunOptions, TrainConfig, TrainError, Trainer, World,
-    write_report,
+    Checkpoint, GroupError, Progress, RunOptions, TrainConfig, TrainError, Trainer, World,
 };
 use restore::keep;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tch::Device;
 
-/// Name of the report in the loop's folder.
-const REPORT: &str = "report.html";
 /// Name of the run's folder within the loop's folder.
-const RUN: &str = "learner";
+pub(super) const RUN: &str = "learner";
 
 /// The learner's state.
 #[derive(Clone, Debug)]
@@ -148,20 +146,18 @@ impl Learner<'_> {
         let base = self.config.training()?;
         let mut generations = Generations::of(self.manifest());
         let mut rows = Rows::default();
+        let mut strengths = BTreeMap::new();
         loop {
             // An unreachable store must not be mistaken for an empty one, in which the learner
             // would begin a new loop.
-            match generations.look(context.store) {
-                Err(error) if !is_lasting_store(&error) => {
-                    tracing::warn!("{error}");
-                    if !context.wait(self.config.poll) {
-                        return Ok(());
-                    }
-                    self.order(&Order::Wait)?;
-                    continue;
+            let looked = generations.look(context.store).map(Some);
+            if context.tolerate(looked)?.is_none() {
+                if !context.wait(self.config.poll) {
+                    return Ok(());
                 }
-                looked => looked?,
-            };
+                self.order(&Order::Wait)?;
+                continue;
+            }
             let number = generations.next_number();
             let last = generations.last().cloned();
             if self.config.generations.is_some_and(|last| number > last) {
@@ -196,7 +192,8 @@ impl Learner<'_> {
             };
             let seconds = [began.elapsed(), began.duration_since(waited)];
             if self.publish(context, Some(&last), generation, claim, seconds)? {
-                self.report()?;
+                context.tolerate(context.store.add_strengths(&mut strengths))?;
+                write_report(self.config, &strengths)?;
             }
         }
     }
@@ -234,7 +231,7 @@ impl Learner<'_> {
         let beside = beside(base)?;
         let mut told = None;
         loop {
-            tolerate(rows.look(context.store))?;
+            context.tolerate(rows.look(context.store))?;
             let total = rows.total();
             let (shards, window) = rows.newest(learner.window.size(total));
             let share = window as f64 / (window as f64 + beside).max(1.0);
@@ -304,13 +301,6 @@ impl Learner<'_> {
             Some(_) => Name::candidate,
             None => Name::generation,
         }
-    }
-
-    /// Writes the report of the run so far.
-    fn report(&self) -> Result<(), CycleError> {
-        let history = History::read(&self.folder())?;
-        let path = self.config.folder.join(REPORT);
-        write_report(&path, &[history], &[serde_json::Value::Null]).map_err(CycleError::io(&path))
     }
 
     fn folder(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Reanalyses earlier games.
 
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
-use super::context::{WorkerContext, tolerate};
+use super::context::WorkerContext;
 use super::error::CycleError;
 use super::latest::Latest;
 use super::worker::work;
@@ -12,7 +12,7 @@ use crate::openings::generator;
 use crate::play::Limits;
 use crate::search::{Parameters, Search};
 use crate::selfplay::search_position;
-use crate::store::{ShardName, Shards, Store};
+use crate::store::{ShardName, Shards};
 use parking_lot::Mutex;
 use rand::Rng;
 use rand::distr::Distribution;
@@ -50,7 +50,7 @@ impl Reanalyser<'_> {
             shards: shards.collect::<Result<_, _>>()?,
             games: &again.games,
             own: again.own,
-            store: context.store,
+            context,
             poll: Duration::from_secs_f64(self.config.poll),
             listed: Mutex::default(),
             told: Mutex::default(),
@@ -102,7 +102,7 @@ struct Sources<'a> {
     shards: Vec<Shard>,
     games: &'a [GamesConfig],
     own: f64,
-    store: &'a Store,
+    context: &'a WorkerContext<'a>,
     /// Interval between polls of the store.
     poll: Duration,
     listed: Mutex<Listed>,
@@ -148,7 +148,7 @@ impl Sources<'_> {
         let Some(name) = self.own_shard(random)? else {
             return Ok(Vec::new());
         };
-        let shard = Shard::open(&self.store.path(&name.name()));
+        let shard = Shard::open(&self.context.store.path(&name.name()));
         let drawn = shard.and_then(|shard| draw_from(&shard, random));
         Ok(drawn.unwrap_or_else(|error| {
             self.leave_out(&error);
@@ -163,9 +163,8 @@ impl Sources<'_> {
     fn own_shard(&self, random: &mut Xoshiro256PlusPlus) -> Result<Option<ShardName>, CycleError> {
         let listed = &mut *self.listed.lock();
         if listed.looked.is_none_or(|at| at.elapsed() >= self.poll) {
-            listed
-                .names
-                .extend(tolerate(listed.found.look(self.store))?);
+            let found = listed.found.look(self.context.store);
+            listed.names.extend(self.context.tolerate(found)?);
             listed.looked = Some(Instant::now());
         }
         Ok(listed.names.choose(random).cloned())
@@ -264,6 +263,7 @@ mod tests {
     use super::*;
     use crate::backend::Random;
     use crate::data::pgn::parse_game;
+    use crate::store::Store;
     use shakmaty::Position;
 
     const GAME: &[u8] = b"1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O 1-0";
@@ -319,11 +319,12 @@ mod tests {
         use crate::data::shard::{Block, ShardWriter};
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
+        let context = WorkerContext::of(&store);
         let sources = Sources {
             shards: Vec::new(),
             games: &[],
             own: 1.0,
-            store: &store,
+            context: &context,
             poll: Duration::ZERO,
             listed: Mutex::default(),
             told: Mutex::default(),

@@ -2,7 +2,7 @@
 //! another with the newest network.
 
 use super::config::CycleConfig;
-use super::context::{WorkerContext, tolerate};
+use super::context::WorkerContext;
 use super::error::CycleError;
 use super::latest::Latest;
 use super::networks::Networks;
@@ -38,9 +38,9 @@ where
         until.is_some_and(|until| last.is_some_and(|last| last >= until))
     };
     let networks = Networks::new(context.store, &config.search, context.threads);
-    let fetch = |generation: &Generation| tolerate(networks.load(generation).map(Some));
+    let fetch = |generation: &Generation| context.tolerate(networks.load(generation).map(Some));
     let (first, network) = loop {
-        tolerate(generations.look(context.store))?;
+        context.tolerate(generations.look(context.store))?;
         if is_over(&generations) {
             return Ok(());
         }
@@ -83,7 +83,7 @@ where
                 (context.tell)(&format!("{rate:.0} evaluations/s"));
                 told = Instant::now();
             }
-            tolerate(generations.look(context.store))?;
+            context.tolerate(generations.look(context.store))?;
             if is_over(&generations) {
                 break;
             }
@@ -172,16 +172,6 @@ mod tests {
     use std::path::Path;
     use tch::Device;
 
-    fn context(store: &Store) -> WorkerContext<'_> {
-        WorkerContext {
-            store,
-            name: "actor".parse().unwrap(),
-            threads: 1,
-            stop: Arc::default(),
-            tell: &|_| {},
-        }
-    }
-
     fn searched_game() -> Record {
         let record = parse_game(b"1. e4 e5 2. Nf3 1-0").unwrap();
         let search = SearchResult::new([(0, 1.0)], 0.1, 0.1);
@@ -193,27 +183,32 @@ mod tests {
 
     #[test]
     fn a_store_that_cannot_be_asked_now_is_borne() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let context = WorkerContext::of(&store);
         let refused = || StoreError::Io {
             action: "get",
             path: "x".into(),
             source: std::io::ErrorKind::TimedOut.into(),
         };
-        assert!(!tolerate::<bool, _>(Err(refused())).unwrap());
-        let fetched = tolerate::<Option<u8>, _>(Err(CycleError::from(refused())));
+        assert!(!context.tolerate::<bool, _>(Err(refused())).unwrap());
+        let fetched = context.tolerate::<Option<u8>, _>(Err(CycleError::from(refused())));
         assert_eq!(fetched.unwrap(), None);
+        assert_eq!(context.failures.load(Relaxed), 2);
         let damaged = StoreError::Manifest {
             path: "x".into(),
             source: Generation::parse(b"{", 0).unwrap_err(),
         };
-        assert!(tolerate::<bool, _>(Err(damaged)).is_err());
-        assert!(tolerate(Ok::<_, StoreError>(true)).unwrap());
+        assert!(context.tolerate::<bool, _>(Err(damaged)).is_err());
+        assert!(context.tolerate(Ok::<_, StoreError>(true)).unwrap());
+        assert_eq!(context.failures.load(Relaxed), 0);
     }
 
     #[test]
     fn a_panic_ends_all_games_and_what_was_finished_is_put() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let context = context(&store);
+        let context = WorkerContext::of(&store);
         for in_game in [true, false] {
             let uploader = ShardUploader::new(&context, context.run_name(), 1000, 3);
             let (over, games) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -293,7 +288,7 @@ mod tests {
             training = {}
         "#;
         let config: CycleConfig = toml::from_str(config).unwrap();
-        let context = context(&store);
+        let context = WorkerContext::of(&store);
         let taken_up = AtomicU64::new(0);
         let begin = |latest: Arc<Latest>| {
             let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);

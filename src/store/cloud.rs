@@ -9,7 +9,8 @@ use object_store::{
     Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, parse_url_opts,
 };
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -87,12 +88,94 @@ fn value_of(name: &str, value: OsString) -> Result<String, String> {
 pub(super) struct Cloud {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
+    /// Whether the store has ever answered, so that there are credentials.
+    has_answered: AtomicBool,
+}
+
+/// Parts of the addresses from which credentials are requested if none are configured, with the
+/// variables that configure them.
+const METADATA: [(&str, &str); 4] = [
+    ("/latest/api/token", AWS),
+    ("/meta-data/iam/security-credentials", AWS),
+    ("/computeMetadata/", "GOOGLE_SERVICE_ACCOUNT"),
+    (
+        "/metadata/identity/",
+        "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    ),
+];
+const AWS: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+
+/// Explains an error that another request would meet again. Returns `None` for all others, such as
+/// timeouts and busy servers. The library's errors do not expose HTTP statuses, but their texts
+/// contain them.
+fn lasting(error: &str, has_answered: bool) -> Option<(ErrorKind, String)> {
+    let asked = METADATA.iter().find(|(address, _)| error.contains(address));
+    if let Some((_, variables)) = asked {
+        let text = format!(
+            "there are no credentials: set {variables}; this machine's metadata service, which \
+             might know them, does not provide any"
+        );
+        // A service that has provided credentials before will do so again.
+        return (!has_answered).then_some((ErrorKind::PermissionDenied, text));
+    }
+    let between = |start: &str, end: &str| {
+        let (_, rest) = error.split_once(start)?;
+        rest.split_once(end).map(|(inside, _)| inside.trim())
+    };
+    // A redirection without an address has no status.
+    let status = match error.contains("redirect without LOCATION") {
+        true => "301 Moved Permanently",
+        false => between("status code: ", ":")?,
+    };
+    let code = between("<Code>", "</Code>").unwrap_or(status);
+    let (kind, text) = match status.get(..3)? {
+        "401" | "403" => (
+            ErrorKind::PermissionDenied,
+            format!("access is denied ({code}): check the credentials and their permissions"),
+        ),
+        "404" => (
+            ErrorKind::InvalidInput,
+            format!("the bucket does not exist ({code})"),
+        ),
+        "301" => (
+            ErrorKind::InvalidInput,
+            format!("the bucket is elsewhere ({code}): check its region or endpoint"),
+        ),
+        "400" => (
+            ErrorKind::InvalidInput,
+            format!("the store rejects the request ({code})"),
+        ),
+        _ => return None,
+    };
+    Some((kind, text))
 }
 
 impl Cloud {
     pub fn open(address: &str) -> io::Result<Cloud> {
         let (store, prefix) = connect(address)?;
-        Ok(Cloud { store, prefix })
+        Ok(Cloud {
+            store,
+            prefix,
+            has_answered: AtomicBool::new(false),
+        })
+    }
+
+    /// Converts the result of a request. The kind of an error that another request would meet again
+    /// is `PermissionDenied` or `InvalidInput`.
+    fn answered<T>(&self, result: object_store::Result<T>) -> io::Result<T> {
+        match result {
+            Ok(answer) => {
+                self.has_answered.store(true, Relaxed);
+                Ok(answer)
+            }
+            Err(error) => {
+                let lasting = lasting(&error.to_string(), self.has_answered.load(Relaxed));
+                Err(match lasting {
+                    Some((kind, text)) => io::Error::new(kind, text),
+                    None => io::Error::other(error),
+                })
+            }
+        }
     }
 
     pub fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<bool> {
@@ -101,9 +184,8 @@ impl Cloud {
         let options = PutOptions::from(PutMode::Create);
         let put = self.store.put_opts(&key, payload, options);
         match runtime()?.block_on(put) {
-            Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
-            Err(error) => Err(io::Error::other(error)),
+            put => self.answered(put.map(|_| true)),
         }
     }
 
@@ -111,16 +193,15 @@ impl Cloud {
         let key = self.key(name.as_str());
         let get = async { self.store.get(&key).await?.bytes().await };
         match runtime()?.block_on(get) {
-            Ok(bytes) => Ok(Some(bytes.into())),
             Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(io::Error::other(error)),
+            bytes => self.answered(bytes.map(|bytes| Some(bytes.into()))),
         }
     }
 
     pub fn list(&self, folder: &str) -> io::Result<Listing> {
         let key = self.key(folder);
         let list = self.store.list_with_delimiter(Some(&key));
-        let found = runtime()?.block_on(list).map_err(io::Error::other)?;
+        let found = self.answered(runtime()?.block_on(list))?;
         let last = |key: &Key| key.filename().map(str::to_owned);
         Ok(Listing {
             files: found

@@ -39,6 +39,9 @@ impl NameError {
 }
 
 impl Name {
+    /// The folder of the measured strengths.
+    pub(super) const STRENGTHS: &str = "strengths";
+
     /// Returns the name of a generation's manifest.
     #[must_use]
     pub fn generation(number: u64) -> Name {
@@ -63,20 +66,28 @@ impl Name {
         Name(format!("checkpoints/{number:06}.safetensors"))
     }
 
+    /// Returns the name of a generation's measured strength.
+    #[must_use]
+    pub fn strength(number: u64) -> Name {
+        Name(format!("{}/{number:06}.json", Name::STRENGTHS))
+    }
+
     /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the number of the generation whose manifest has this name, or `None` if this is not
-    /// a manifest's name.
+    /// Returns the number of the generation whose manifest or strength has this name, or `None` if
+    /// this is another name.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         let (_, file) = self.0.split_once('/')?;
         let number = file.strip_suffix(".json")?.parse().ok()?;
-        let is_ours = [Name::generation(number), Name::candidate(number)].contains(self);
-        is_ours.then_some(number)
+        let ours = [Name::generation, Name::candidate, Name::strength];
+        ours.iter()
+            .any(|name| name(number) == *self)
+            .then_some(number)
     }
 }
 

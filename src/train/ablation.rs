@@ -86,10 +86,37 @@ pub struct Row {
     pub samples: u64,
     /// Seconds of training.
     pub seconds: f64,
-    /// Metrics of the last validation.
+    /// Metrics of the last validation, averaged over the seeds.
     pub measured: BTreeMap<String, f64>,
+    /// These metrics for each seed.
+    pub by_seed: BTreeMap<String, Vec<f64>>,
     /// Published reference values, by metric.
     pub reference: BTreeMap<String, f64>,
+}
+
+impl Row {
+    /// Combines the results of one variant with several seeds. Returns `None` without any. The
+    /// steps, samples and seconds are those of one run, on average.
+    #[must_use]
+    pub fn of_seeds(rows: Vec<Row>) -> Option<Row> {
+        let count = rows.len();
+        let seconds = rows.iter().map(|row| row.seconds).sum::<f64>() / count.max(1) as f64;
+        let combined = rows.into_iter().reduce(|mut combined, row| {
+            for (name, values) in row.by_seed {
+                combined.by_seed.entry(name).or_default().extend(values);
+            }
+            combined
+        })?;
+        let measured = combined.by_seed.iter().map(|(name, values)| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (name.clone(), mean)
+        });
+        Some(Row {
+            measured: measured.collect(),
+            seconds,
+            ..combined
+        })
+    }
 }
 
 impl Ablation {
@@ -156,16 +183,21 @@ impl Ablation {
         let (train, validation) = (run.last("train"), run.last("validation"));
         let number = |name: &str| train.and_then(|line| line[name].as_f64()).unwrap_or(0.0);
         let metrics = self.metrics.iter();
+        let measured: BTreeMap<String, f64> = metrics
+            .filter_map(|name| Some((name.clone(), validation?[name].as_f64()?)))
+            .collect();
+        let by_seed = measured
+            .iter()
+            .map(|(name, &value)| (name.clone(), vec![value]));
         Row {
+            by_seed: by_seed.collect(),
             variant: variant.name.clone(),
             parameters,
             macs,
             steps: number("step") as u64,
             samples: number("samples") as u64,
             seconds: number("seconds"),
-            measured: metrics
-                .filter_map(|name| Some((name.clone(), validation?[name].as_f64()?)))
-                .collect(),
+            measured,
             reference: variant.reference.clone(),
         }
     }

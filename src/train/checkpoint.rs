@@ -134,8 +134,7 @@ impl Checkpoint {
         tensors.push(("checksum".to_owned(), checksum));
         let write = || -> std::io::Result<()> {
             let unfinished = atomic_file::unfinished(path)?;
-            Tensor::write_safetensors(&tensors, unfinished.path())
-                .map_err(std::io::Error::other)?;
+            Tensor::write_safetensors(&tensors, unfinished.path()).map_err(system_error)?;
             atomic_file::persist(unfinished, path)
         };
         write().map_err(CheckpointError::system("write", path))
@@ -152,6 +151,19 @@ impl Checkpoint {
             reason,
         })
     }
+}
+
+/// Returns the system's error that prevented writing. The library shows it as Rust code only.
+fn system_error(error: tch::TchError) -> std::io::Error {
+    let text = error.to_string();
+    let code = text.split_once("Os { code: ").and_then(|(_, rest)| {
+        let (code, _) = rest.split_once(',')?;
+        code.parse().ok()
+    });
+    code.map_or_else(
+        || std::io::Error::other(text),
+        std::io::Error::from_raw_os_error,
+    )
 }
 
 fn parse(path: &Path) -> Result<Checkpoint, String> {

@@ -7,6 +7,7 @@ mod check;
 mod diffusion;
 mod distillation;
 mod guard;
+mod interval;
 mod keep;
 mod loss;
 mod nearest;
@@ -23,6 +24,7 @@ pub(super) use check::refuse_infinite;
 pub use diffusion::DiffusionTraining;
 pub use distillation::DistillationConfig;
 pub use guard::GuardConfig;
+pub use interval::Interval;
 pub use keep::KeepConfig;
 pub use loss::LossWeights;
 pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind, RateRule};
@@ -37,6 +39,7 @@ use crate::network::chessformer::ModelConfig;
 use crate::network::{ArchitectureConfig, ArchitectureError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 use tch::Kind;
 
 /// The configuration of a training run.
@@ -104,9 +107,9 @@ pub struct TrainConfig {
     /// Number of samples per validation.
     #[serde(default = "default_validation_samples")]
     pub validation_samples: usize,
-    /// Number of steps between checkpoints.
+    /// Interval between checkpoints: a time such as `"5m"`, or a number of steps.
     #[serde(default = "default_checkpoint_every")]
-    pub checkpoint_every: u64,
+    pub checkpoint_every: Interval,
     /// Which checkpoints to keep.
     #[serde(default)]
     pub keep: KeepConfig,
@@ -161,8 +164,8 @@ fn default_validation_samples() -> usize {
     16_384
 }
 
-fn default_checkpoint_every() -> u64 {
-    1000
+fn default_checkpoint_every() -> Interval {
+    Interval::Time(Duration::from_secs(5 * 60))
 }
 
 /// The dtype in which a network computes during training.

@@ -16,6 +16,8 @@ pub struct History {
     pub config: Option<TrainConfig>,
     /// The lines of the run's metrics.
     pub lines: Vec<Value>,
+    /// The measured strength of the run's generations, if it belongs to a loop.
+    pub strengths: Vec<Value>,
 }
 
 /// Why a run's folder cannot be read.
@@ -81,6 +83,7 @@ impl History {
             name: name.unwrap_or_else(|| metrics.display().to_string()),
             config: config.is_file().then(|| parse(&config)).transpose()?,
             lines: lines.collect::<Result<_, _>>()?,
+            strengths: Vec::new(),
         })
     }
 

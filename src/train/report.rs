@@ -24,6 +24,7 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
                 "config": run.config,
                 "lines": run.lines,
                 "data": data,
+                "strengths": run.strengths,
             })
         })
         .collect();
@@ -56,6 +57,7 @@ mod tests {
             name: "a</script><b>".to_owned(),
             config: None,
             lines: vec![json!({"split": "train", "step": 1, "policy": 3.5})],
+            strengths: Vec::new(),
         };
         let page = report(&[run], &[json!({"games": 7})]);
         for part in ["\"policy\":3.5", "\"games\":7", "a&lt;/script>"] {

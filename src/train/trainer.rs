@@ -69,15 +69,22 @@ pub struct Progress {
     pub steps: u64,
     /// Number of samples seen.
     pub samples: u64,
-    /// Samples per second, averaged since the last report.
+    /// Samples per second, averaged since the last metrics line.
     pub samples_per_second: f64,
-    /// Averages since the last report.
+    /// Averages since the last metrics line, or empty between two lines.
     pub trained: Measurements,
     /// Averages from the validation that has just ended, if any.
     pub validated: Option<Measurements>,
 }
 
 impl Progress {
+    /// Describes the first of the trained losses, or returns `None` before the first one.
+    #[must_use]
+    pub fn loss(&self) -> Option<String> {
+        let (name, loss) = self.trained.first()?;
+        Some(format!("{name} loss {:.4}", loss.unwrap_or(f64::NAN)))
+    }
+
     /// Returns the time that the remaining steps take at the present speed, if it is known.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {

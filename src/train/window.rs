@@ -133,6 +133,17 @@ impl Window {
         Ok(Vec::try_from(sums.to_kind(Kind::Double)).expect("a vector of floats"))
     }
 
+    /// Returns the number of samples per second so far.
+    pub fn speed(&self) -> f64 {
+        (self.samples - self.inherited.1) as f64 / self.seconds()
+    }
+
+    /// Returns the seconds for which the window has been open, not counting pauses.
+    fn seconds(&self) -> f64 {
+        let seconds = self.started.elapsed().saturating_sub(self.paused);
+        seconds.as_secs_f64().max(1e-9)
+    }
+
     /// Returns the means and starts a new window.
     pub fn close(&mut self, world: &World) -> Result<Measured, GroupError> {
         let sums = self.fetch(world)?;
@@ -140,8 +151,6 @@ impl Window {
         let mut parts = sums.chunks(self.terms);
         let mut part = || parts.next().expect("three parts and more");
         let (weighted, target_weights, target_counts) = (part(), part(), part());
-        let seconds = self.started.elapsed().saturating_sub(self.paused);
-        let seconds = seconds.as_secs_f64().max(1e-9);
         let averages = weighted.iter().zip(target_weights);
         let measured = Measured {
             averages: averages
@@ -150,8 +159,8 @@ impl Window {
             target_counts: target_counts.to_vec(),
             loss,
             norm,
-            speed: (self.samples - self.inherited.1) as f64 / seconds,
-            seconds,
+            speed: self.speed(),
+            seconds: self.seconds(),
             steps: self.steps - self.inherited.0,
         };
         *self = Window::new(self.terms, self.sums.device());

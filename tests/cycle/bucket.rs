@@ -20,6 +20,8 @@ const FIXED: &str = "ETag: \"one\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 G
 pub struct Faults {
     /// Every n-th request is rejected; 0 rejects none.
     pub refuses: u64,
+    /// The status and the body of the response to every request.
+    pub answers: Option<(&'static str, &'static str)>,
     /// The response to every n-th put is lost; 0 loses none.
     pub loses: u64,
     /// The time before a new object is listed.
@@ -78,6 +80,10 @@ impl Bucket {
         bucket
     }
 
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Sets the environment variables through which programs find the bucket.
     pub fn show<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
@@ -114,6 +120,9 @@ impl Bucket {
         let hits = |number: u64, every: u64| every > 0 && number.is_multiple_of(every);
         if hits(state.requests, self.faults.refuses) {
             return send(stream, "503 Slow Down", "", b"");
+        }
+        if let Some((status, body)) = self.faults.answers {
+            return send(stream, status, "", body.as_bytes());
         }
         let root = format!("/{NAME}");
         let key = request.path.strip_prefix(&root).unwrap_or_default();

@@ -78,6 +78,41 @@ fn variants_are_trained_once_and_compared() {
 }
 
 #[test]
+fn seeds_give_intervals() {
+    let workplace = workplace(6);
+    let folder = workplace.path();
+    prepare(folder);
+    let json = succeed(ablate(folder, "out").args(["--seeds", "2", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+    for row in json["rows"].as_array().unwrap() {
+        let values = row["by_seed"]["policy"].as_array().unwrap();
+        let [one, other] = values.as_slice() else {
+            panic!("{row}");
+        };
+        assert_ne!(one, other, "the seeds differ");
+        let mean = (one.as_f64().unwrap() + other.as_f64().unwrap()) / 2.0;
+        assert!((row["measured"]["policy"].as_f64().unwrap() - mean).abs() < 1e-9);
+    }
+    let seed = |run: &str| {
+        let config = std::fs::read_to_string(folder.join("out").join(run).join("config.toml"));
+        let config: toml::Table = config.unwrap().parse().unwrap();
+        (config["seed"].clone(), config["data"]["seed"].clone())
+    };
+    assert_eq!(seed("wide"), (0.into(), 0.into()));
+    assert_eq!(seed("wide.1"), (1.into(), 1.into()));
+    let table = succeed(ablate(folder, "out").args(["--seeds", "2"]));
+    let wide = table
+        .lines()
+        .find(|line| line.starts_with("| wide "))
+        .unwrap();
+    assert_eq!(
+        wide.matches(" ± ").count(),
+        4,
+        "two metrics with differences: {wide}"
+    );
+}
+
+#[test]
 #[ignore = "long: runs in tools/test --all"]
 fn variants_get_equal_time() {
     let workplace = workplace(6);

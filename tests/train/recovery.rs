@@ -162,11 +162,98 @@ fn a_full_disk_leaves_whole_checkpoints() {
         "{errors}"
     );
     assert!(errors.contains("step-000000020"), "{errors}");
+    assert!(
+        errors.contains("No space left on device") && !errors.contains("Os {"),
+        "{errors}"
+    );
     for step in [0, 5] {
         assert!(checkpoint(folder, "saved", step).is_file(), "{errors}");
     }
     succeed(&mut run(folder, "saved"));
     assert_same_metrics(folder, ["whole", "saved"]);
+}
+
+#[test]
+fn a_damaged_shard_is_reported_once_and_a_missing_one_leaves_no_folder() {
+    let workplace = workplace(40);
+    let folder = workplace.path();
+    let errors = fail(run(folder, "none").args(["--set", "data.shards.0.path=none.shard"]));
+    assert!(errors.contains("none.shard"), "{errors}");
+    assert!(!folder.join("none").exists());
+
+    let mut bytes = std::fs::read(folder.join("games.shard")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(folder.join("damaged.shard"), bytes).unwrap();
+    let text = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
+    let both = "shards = [{ path = \"games.shard\" }, { path = \"damaged.shard\" }]";
+    let text = text.replace("shards = [{ path = \"games.shard\" }]", both);
+    std::fs::write(folder.join("tiny.toml"), text).unwrap();
+    // Every epoch of a few steps reads the damaged shard again.
+    let output = run(folder, "run").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(errors.matches("damaged.shard").count(), 1, "{errors}");
+    assert!(
+        errors.contains("left out: damaged.shard is damaged"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn the_time_left_is_printed_before_the_first_metrics_line() {
+    let workplace = workplace(1_000_000);
+    let folder = workplace.path();
+    let errors = folder.join("errors");
+    let mut command = run(folder, "run");
+    command.args([
+        "--set",
+        "log_every=1000000",
+        "--set",
+        "validate_every=1000000",
+    ]);
+    command.stderr(std::fs::File::create(&errors).unwrap());
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let told = || std::fs::read_to_string(&errors).unwrap();
+    wait_until("the time left is printed", || {
+        told().contains(" left\n") || child.try_wait().unwrap().is_some()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = told();
+    let line = told.lines().find(|line| line.starts_with("step ")).unwrap();
+    assert!(
+        line.contains(" samples/s, ") && !line.contains("loss"),
+        "{told}"
+    );
+    assert!(metrics(folder, "run").is_empty());
+}
+
+#[test]
+fn checkpoints_are_written_by_time() {
+    let workplace = workplace(60);
+    let folder = workplace.path();
+    let kept = ["--set", "keep.every=1", "--set", "checkpoint_every=1h"];
+    let kept = run(folder, "kept").args(kept).status().unwrap();
+    assert!(kept.success());
+    assert!(
+        checkpoint(folder, "kept", 17).is_file(),
+        "steps to keep are written"
+    );
+    let all = ["--set", "keep.newest=1000"];
+    for (output, every, expected) in [("hour", "1h", 0..1), ("often", "1ms", 10..60)] {
+        let set = format!("checkpoint_every={every}");
+        succeed(run(folder, output).args(all).args(["--set", &set]));
+        let between = (1..60).filter(|&step| checkpoint(folder, output, step).is_file());
+        let count = between.count();
+        assert!(expected.contains(&count), "{output}: {count}");
+        assert!(checkpoint(folder, output, 60).is_file());
+    }
+    let errors = fail(run(folder, "wrong").args(["--set", "checkpoint_every=soon"]));
+    assert!(
+        errors.contains("a number of steps, such as 1000, or a time"),
+        "{errors}"
+    );
 }
 
 #[cfg(unix)]

@@ -12,7 +12,6 @@ import platform
 import re
 import shutil
 
-from . import ReleaseError
 from .archive import pack_zip
 from .manual import describe
 from .programs import PROGRAMS, copy, glibc, require, settle
@@ -50,11 +49,14 @@ Root-Is-Purelib: false
 Tag: {tag}
 """
 
+# The tools that the wheel contains as commands, such as tessera-match, with their places in the source.
+TOOLS = {name: f"tools/{name}" for name in ("match", "rank", "tune", "league")} | {"ray-loop": "tools/cluster/ray-loop"}
+
 ENTRY_POINTS = f"""\
 [console_scripts]
 tessera = {NAME}.programs:tessera
 tessera-train = {NAME}.programs:train
-"""
+""" + "".join(f"tessera-{name} = {NAME}._tools:{name.replace('-', '_')}\n" for name in TOOLS)
 
 
 def fill(folder, root, binaries, crates, libtorch, networks, licences, packages, time):
@@ -63,16 +65,17 @@ def fill(folder, root, binaries, crates, libtorch, networks, licences, packages,
     `networks` and `licences` are functions that write the networks and the licences to a folder; `libtorch` is the
     version of libtorch, and `packages` maps the page's npm packages to their versions.
     """
-    if platform.system() != "Linux":
-        raise ReleaseError("wheels can only be made on Linux")
     package = folder / NAME
     shutil.copytree(root / "python" / NAME, package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in PROGRAMS:
         settle(copy(require(binaries / name), package), "$ORIGIN/../torch/lib")
     networks(package / "nets")
+    add_tools(package / "tools", root)
     tag = f"py3-none-manylinux_{glibc(package).replace('.', '_')}_{platform.machine()}"
-    data = folder / f"{NAME}-{crates.root['version']}.data/data/share"
-    describe(binaries, PROGRAMS, data)
+    data = folder / f"{NAME}-{crates.root['version']}.data"
+    describe(binaries, PROGRAMS, data / "data/share")
+    install(root / "tools/cluster/slurm-worker", data / "scripts/tessera-slurm-worker")
+    install(root / "tools/cluster/kubernetes.yaml", data / "data/share/tessera/kubernetes.yaml")
     information = folder / f"{NAME}-{crates.root['version']}.dist-info"
     licences(information / "licenses")
     write_metadata(information, root, crates.root, libtorch, tag)
@@ -80,6 +83,22 @@ def fill(folder, root, binaries, crates, libtorch, networks, licences, packages,
     bill = bill_of_materials(crates, libtorch, packages, package, time)
     (information / "sboms/sbom.cdx.json").write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
     return tag
+
+
+def add_tools(folder, root):
+    """Copies the tools and their package to `folder`."""
+    shutil.copytree(root / "tools/arbiter", folder / "arbiter", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, place in TOOLS.items():
+        install(root / place, folder / name)
+
+
+def install(source, target):
+    """Copies a text file, and replaces the paths of commands in it with the names that they have in the wheel."""
+    text = source.read_text(encoding="utf-8").replace("target/release/tessera", "tessera")
+    for name, place in {**TOOLS, "slurm-worker": "tools/cluster/slurm-worker"}.items():
+        text = re.sub(rf"\b{place}\b", f"tessera-{name}", text)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
 
 
 def write_metadata(information, root, crate, libtorch, tag):

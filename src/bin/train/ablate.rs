@@ -17,7 +17,8 @@ use tessera::backend::CodeArguments;
 use tessera::command_line::TimeSpan;
 use tessera::output;
 use tessera::train::{
-    Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
+    Ablation, History, Interval, Override, Progress, Row, RunOptions, TrainConfig, Trainer,
+    Variant, table,
 };
 
 /// Share of a variant's time that is spent on measuring its speed.
@@ -46,6 +47,9 @@ pub struct Ablate {
     /// same number of steps.
     #[arg(long, value_name = "TIME", value_parser = TimeSpan::positive)]
     time: Option<TimeSpan>,
+    /// Train each variant with this many seeds, and print means with their 95 % intervals.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
     /// Train only these variants, separated by commas.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
@@ -93,34 +97,15 @@ impl Ablate {
             threads: self.device.threads(),
             stop: stop_when_interrupted(STOPPING)?,
         };
-        let mut rows = Vec::new();
-        for variant in &ablation.variants {
-            if !self.only.is_empty() && !self.only.contains(&variant.name) {
-                continue;
+        let is_wanted = |it: &&Variant| self.only.is_empty() || self.only.contains(&it.name);
+        let variants: Vec<&Variant> = ablation.variants.iter().filter(is_wanted).collect();
+        let mut runs: Vec<Vec<Row>> = vec![Vec::new(); variants.len()];
+        for seed in 0..self.seeds {
+            for (variant, rows) in variants.iter().zip(&mut runs) {
+                rows.push(self.train(&ablation, variant, seed, minutes, &bench)?);
             }
-            let mut config = ablation.config(variant, &self.set)?;
-            config.code = self.code.policy();
-            if let Some(folder) = &self.shards {
-                take_shards_from(folder, &mut config)?;
-            }
-            let folder = self.output.join(&variant.name);
-            if let Some(minutes) = minutes {
-                config.steps = self.fitted_steps(&variant.name, &config, minutes, &bench)?;
-            }
-            let options = bench.options(folder.clone(), None);
-            let mut trainer = Trainer::open(&config, &options, bench.device)?;
-            let summary = train(&config, &mut trainer, &options)?;
-            if !summary.finished {
-                bail!(
-                    "stopped at step {} of `{}`; run again to resume",
-                    summary.step,
-                    config.name
-                );
-            }
-            let size = trainer.model().size();
-            let run = History::read(&folder)?;
-            rows.push(ablation.row(variant, size.parameters, size.macs, &run));
         }
+        let rows: Vec<Row> = runs.into_iter().filter_map(Row::of_seeds).collect();
         if self.json {
             let (title, source) = (&ablation.title, &ablation.source);
             writeln!(
@@ -140,6 +125,46 @@ impl Ablate {
             writeln!(stdout(), "Reference: {source}")?;
         }
         Ok(())
+    }
+
+    /// Trains a variant with this seed, counted from 0, unless it is already trained.
+    fn train(
+        &self,
+        ablation: &Ablation,
+        variant: &Variant,
+        seed: u32,
+        minutes: Option<f64>,
+        bench: &Bench,
+    ) -> anyhow::Result<Row> {
+        let mut config = ablation.config(variant, &self.set)?;
+        config.code = self.code.policy();
+        if let Some(folder) = &self.shards {
+            take_shards_from(folder, &mut config)?;
+        }
+        if let Some(minutes) = minutes {
+            config.steps = self.fitted_steps(&variant.name, &config, minutes, bench)?;
+        }
+        // A variant's name cannot contain a dot.
+        let mut folder = variant.name.clone();
+        if seed > 0 {
+            config.seed += i64::from(seed);
+            config.data.seed += u64::from(seed);
+            folder = format!("{folder}.{seed}");
+        }
+        let folder = self.output.join(folder);
+        let options = bench.options(folder.clone(), None);
+        let mut trainer = Trainer::open(&config, &options, bench.device)?;
+        let summary = train(&config, &mut trainer, &options)?;
+        if !summary.finished {
+            bail!(
+                "stopped at step {} of `{}`; run again to resume",
+                summary.step,
+                config.name
+            );
+        }
+        let size = trainer.model().size();
+        let run = History::read(&folder)?;
+        Ok(ablation.row(variant, size.parameters, size.macs, &run))
     }
 
     /// Returns the number of steps that a variant can take in this many minutes, estimated by a
@@ -220,14 +245,18 @@ fn speed(
         steps: u64::MAX,
         log_every: 10,
         validate_every: u64::MAX,
-        checkpoint_every: u64::MAX,
+        checkpoint_every: Interval::Steps(u64::MAX),
         ..config.clone()
     };
     let options = bench.options(folder.to_owned(), Some(limit));
     let mut trainer = Trainer::open(&config, &options, bench.device)?;
     let mut speeds = Vec::new();
     let started = Instant::now();
-    let report = &mut |progress: &Progress| speeds.push(progress.samples_per_second);
+    let report = &mut |progress: &Progress| {
+        if !progress.trained.is_empty() {
+            speeds.push(progress.samples_per_second);
+        }
+    };
     let summary = trainer.run(&options, report)?;
     if bench.stop.load(Ordering::Relaxed) {
         bail!("stopped before the speed was known; run again to resume");

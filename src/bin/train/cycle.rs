@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tessera::cycle::{CycleConfig, Share};
-use tessera::store::{Name, Store};
+use tessera::store::Store;
 
 /// Interval between checks on the workers.
 const BLINK: Duration = Duration::from_millis(100);
@@ -61,10 +61,7 @@ impl Loop {
             if stop.load(Relaxed) {
                 break Ok(false);
             }
-            let kept = workers
-                .iter_mut()
-                .try_for_each(|it| it.keep(display.store()));
-            if let Err(error) = kept {
+            if let Err(error) = workers.iter_mut().try_for_each(Process::keep) {
                 break Err(error);
             }
             // Actors exit by themselves only after the learner and the gate have exited.
@@ -91,40 +88,25 @@ impl Loop {
         }
         display.look();
         let is_finished = outcome?;
-        display.finish(is_finished, self.json)
+        display.finish(&config, is_finished, self.json)
     }
 
     fn workers(&self, config: &CycleConfig, logs: &Path) -> Vec<Process> {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let processors = self.threads.unwrap_or_else(all).max(1);
-        let end = config.generations;
-        let until = config.reanalysers.as_ref().and_then(|it| it.until);
-        let until = end.into_iter().chain(until).min();
-        let learned = match config.gate {
-            Some(_) => Name::candidate,
-            None => Name::generation,
-        };
         let actors = config.actors.as_ref().map(|it| it.cores);
         let reanalysers = config.reanalysers.as_ref().map(|it| it.cores);
         let gate = config.gate.as_ref().map(|it| it.cores);
-        let kinds: [(&'static str, Option<Share>, bool, Option<Name>); 4] = [
-            (
-                "learner",
-                Some(config.learner.cores),
-                true,
-                end.map(learned),
-            ),
-            ("actor", actors, false, end.map(Name::generation)),
-            (
-                "reanalyser",
-                reanalysers,
-                false,
-                until.map(Name::generation),
-            ),
-            ("gate", gate, true, end.map(Name::generation)),
+        let gauntlet = config.strength.as_ref().map(|it| it.cores);
+        let kinds: [(&'static str, Option<Share>, bool); 5] = [
+            ("learner", Some(config.learner.cores), true),
+            ("actor", actors, false),
+            ("reanalyser", reanalysers, false),
+            ("gate", gate, true),
+            ("gauntlet", gauntlet, true),
         ];
         let mut workers = Vec::new();
-        for (kind, cores, is_needed, end) in kinds {
+        for (kind, cores, is_needed) in kinds {
             let Some(cores) = cores else { continue };
             for number in 0..cores.processes {
                 let name = format!("{kind}{number}");
@@ -135,7 +117,6 @@ impl Loop {
                     name,
                     threads: config.threads(cores, processors),
                     is_needed,
-                    end: end.clone(),
                 }));
             }
         }

@@ -50,7 +50,10 @@ const GROUPS: [Group; 4] = [
         "Training",
         &["run", "size", "export", "merge", "ablate", "transcoder"],
     ),
-    ("Loop", &["loop", "actor", "reanalyser", "learner", "gate"]),
+    (
+        "Loop",
+        &["loop", "actor", "reanalyser", "learner", "gate", "gauntlet"],
+    ),
     ("Measuring", &["validate", "imagine", "report"]),
 ];
 
@@ -86,6 +89,8 @@ enum Command {
     Learner(worker::LearnerCommand),
     /// Run the loop worker that accepts or rejects new networks by a match.
     Gate(worker::Searching),
+    /// Run the loop worker that measures new networks in games against the first and the previous one.
+    Gauntlet(worker::Searching),
     /// Print the size of an architecture.
     Size(size::Size),
     /// Train a network, or resume training it.
@@ -123,6 +128,7 @@ fn main() -> ExitCode {
         Command::Reanalyser(it) => return worker::end(it.run(Searcher::Reanalyser)),
         Command::Learner(it) => return worker::end(it.run()),
         Command::Gate(it) => return worker::end(it.run(Searcher::Gate)),
+        Command::Gauntlet(it) => return worker::end(it.run(Searcher::Gauntlet)),
         Command::Size(size) => size.run(),
         Command::Run(run) => run.run(),
         Command::Validate(validate) => validate.run(),

@@ -147,7 +147,7 @@ impl Pack {
         };
         let mut report = |event: PackEvent| match event {
             PackEvent::Skipped(fault) => {
-                progress.suspend(|| tell(format_args!("skipped {fault}")));
+                progress.suspend(|| tell(format_args!("left out: {fault}")));
             }
             PackEvent::Added(counts) => {
                 let games = counted(counts.packed, "game");

@@ -209,6 +209,7 @@ pub fn train(
 /// Shows a run's progress, as a bar or in lines.
 struct Display {
     bar: ProgressBar,
+    loss: String,
     accuracy: Option<f64>,
     last_line: Option<Instant>,
 }
@@ -217,6 +218,7 @@ impl Display {
     fn new(bar: ProgressBar) -> Display {
         Display {
             bar,
+            loss: String::new(),
             accuracy: None,
             last_line: None,
         }
@@ -231,12 +233,14 @@ impl Display {
         let validated = self.accuracy.map_or(String::new(), |accuracy| {
             format!(", validation accuracy {:.2} %", accuracy * 100.0)
         });
-        let (name, loss) = progress.trained.first().copied().unwrap_or_default();
+        if let Some(loss) = progress.loss() {
+            self.loss = format!(", {loss}");
+        }
         let message = format!(
-            "{:.0} samples/s, {} seen, {name} loss {:.4}{validated}",
+            "{:.0} samples/s, {} seen{}{validated}",
             progress.samples_per_second,
             HumanCount(progress.samples),
-            loss.unwrap_or(f64::NAN),
+            self.loss,
         );
         self.bar.set_position(progress.step);
         let is_late = self

@@ -58,7 +58,7 @@ impl Stats {
             if self.strict {
                 return Err(fault);
             }
-            progress.suspend(|| tell(format_args!("skipped {fault}")));
+            progress.suspend(|| tell(format_args!("left out: {fault}")));
             Ok(())
         };
         for path in &self.files {

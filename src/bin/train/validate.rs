@@ -58,9 +58,18 @@ impl Validate {
                 None => writeln!(stdout(), "{name:<36} no sample has this target")?,
             }
         }
+        let mut diagnostics = measured.diagnostics;
+        let calibration = diagnostics.remove("calibration");
         let mut lines = String::new();
-        list(&mut lines, "", &Value::Object(measured.diagnostics));
+        list(&mut lines, "", &Value::Object(diagnostics));
         write!(stdout(), "{lines}")?;
+        if let Some(Value::Object(calibration)) = calibration {
+            writeln!(stdout(), "\n{CALIBRATION}")?;
+            for (name, bins) in calibration {
+                let error = miscalibration(&bins);
+                writeln!(stdout(), "{:<36} {error:.5}", format!("calibration.{name}"))?;
+            }
+        }
         Ok(())
     }
 
@@ -90,6 +99,27 @@ impl Validate {
         config.code = self.code.policy();
         Ok(Trainer::new(&config, device)?)
     }
+}
+
+/// Explains the lines about calibration.
+const CALIBRATION: &str = "\
+Calibration: the mean distance between the predicted probability of a result, or the predicted q, and
+what came true, over ten bins of predictions (0 is perfect). --json prints the bins.";
+
+/// Returns the mean distance between prediction and truth. Each bin is null or contains a weight,
+/// the mean prediction and the mean truth.
+fn miscalibration(bins: &Value) -> f64 {
+    let bins = bins.as_array().into_iter().flatten();
+    let filled = bins.filter_map(|bin| {
+        let number = |place: usize| bin.get(place)?.as_f64();
+        Some((number(0)?, number(1)?, number(2)?))
+    });
+    let (mut weight, mut sum) = (0.0, 0.0);
+    for (own, predicted, truth) in filled {
+        weight += own;
+        sum += own * (predicted - truth).abs();
+    }
+    sum / weight
 }
 
 /// Adds a line for each value, prefixed with its path.

@@ -1,4 +1,4 @@
-//! `tessera-train actor`, `tessera-train reanalyser`, `tessera-train learner` and `tessera-train gate`: the workers of a loop. They
+//! `tessera-train actor`, `reanalyser`, `learner`, `gate` and `gauntlet`: the workers of a loop. They
 //! communicate through the loop's store.
 
 use super::device::DeviceArguments;
@@ -12,13 +12,14 @@ use std::io::{Read, stdin};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::command_line::TimeSpan;
 use tessera::cycle::{
-    self, Actor, CycleConfig, CycleConfigError, Gate, Learner, Learning, Reanalyser, WorkerContext,
+    self, Actor, CycleConfig, CycleConfigError, Gate, Gauntlet, Learner, Learning, Reanalyser,
+    WorkerContext,
 };
-use tessera::error_report::{report, tell};
+use tessera::error_report::{one_line, tell};
 use tessera::store::{Store, WorkerName};
 use tessera::train::{Launch, World};
 
@@ -82,6 +83,7 @@ pub enum Searcher {
     Actor,
     Reanalyser,
     Gate,
+    Gauntlet,
 }
 
 /// A worker's resources.
@@ -128,13 +130,22 @@ impl Workplace {
             threads,
             stop: Arc::clone(&self.stop),
             tell: &|line| tell(format_args!("{line}")),
+            failures: AtomicU32::new(0),
+        }
+    }
+
+    /// Returns the exit status of a worker that has ended without an error.
+    fn status(&self) -> ExitCode {
+        match self.stop.load(Relaxed) {
+            true => ExitCode::from(cycle::STOPPED),
+            false => ExitCode::SUCCESS,
         }
     }
 }
 
 impl Searching {
-    /// Runs the worker until the loop ends or a stop is requested.
-    pub fn run(self, searcher: Searcher) -> anyhow::Result<()> {
+    /// Runs the worker until the loop ends or a stop is requested; returns its exit status.
+    pub fn run(self, searcher: Searcher) -> anyhow::Result<ExitCode> {
         prefer_throughput();
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or_else(all).max(1);
@@ -142,6 +153,7 @@ impl Searching {
             Searcher::Actor => ("actor", "actors"),
             Searcher::Reanalyser => ("reanalyser", "reanalysers"),
             Searcher::Gate => ("gate", "gate"),
+            Searcher::Gauntlet => ("gauntlet", "strength"),
         };
         let place = self.worker.open(kind)?;
         let (config, context) = (&place.config, place.context(threads));
@@ -163,14 +175,18 @@ impl Searching {
                 let gate = config.gate.as_ref().ok_or_else(none)?;
                 Gate { config, gate }.run(&context)?;
             }
+            Searcher::Gauntlet => {
+                let strength = config.strength.as_ref().ok_or_else(none)?;
+                Gauntlet { config, strength }.run(&context)?;
+            }
         }
-        Ok(())
+        Ok(place.status())
     }
 }
 
 impl LearnerCommand {
-    /// Trains until the loop ends or a stop is requested.
-    pub fn run(self) -> anyhow::Result<()> {
+    /// Trains until the loop ends or a stop is requested; returns the exit status.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         prefer_throughput();
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
         let (device, threads) = self.device.prepare_with(launch.as_ref())?;
@@ -185,7 +201,7 @@ impl LearnerCommand {
                     .with_context(|| format!("cannot make the folder {}", folder.display()))?;
                 let lock = lock(&folder.join(LOCK), || !place.stop.load(Relaxed))?;
                 let Some(lock) = lock else {
-                    return Ok(());
+                    return Ok(place.status());
                 };
                 Some(lock)
             }
@@ -215,21 +231,21 @@ impl LearnerCommand {
             observe: &mut observe,
         };
         learner.run(&place.context(threads))?;
-        Ok(())
+        Ok(place.status())
     }
 }
 
-/// Reports why a worker ended, and returns the exit status, which is [`cycle::FINAL`] if a restart
-/// would not help.
-pub fn end(outcome: anyhow::Result<()>) -> ExitCode {
-    let Err(error) = outcome else {
-        return ExitCode::SUCCESS;
-    };
-    let status = report(error.as_ref());
-    match cycle::is_final(error.as_ref()) {
-        true => ExitCode::from(cycle::FINAL),
-        false => status,
-    }
+/// Reports a worker's error, if any, and returns the exit status, which is [`cycle::FINAL`] if a
+/// restart would not help.
+pub fn end(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        // Unlike `report`, this never returns success, by which a worker says that it has finished.
+        tell(format_args!("error: {}", one_line(error.as_ref())));
+        match cycle::is_final(error.as_ref()) {
+            true => ExitCode::from(cycle::FINAL),
+            false => ExitCode::FAILURE,
+        }
+    })
 }
 
 /// Creates and locks a file. While another process holds the lock, waits for as long as `waits`
@@ -269,15 +285,14 @@ fn line(learning: &Learning) -> String {
             window,
             progress,
         } => {
-            let (name, loss) = progress.trained.first().copied().unwrap_or_default();
+            let loss = progress.loss().map(|loss| format!(", {loss}"));
             format!(
-                "generation {number}, step {} of {}: window of {} rows, {:.0} samples/s, {name} \
-                 loss {:.4}",
+                "generation {number}, step {} of {}: window of {} rows, {:.0} samples/s{}",
                 progress.step,
                 progress.steps,
                 HumanCount(*window),
                 progress.samples_per_second,
-                loss.unwrap_or(f64::NAN),
+                loss.unwrap_or_default(),
             )
         }
         Learning::Published {

@@ -1,6 +1,6 @@
 //! Reads and checks a loop's configuration.
 
-use super::{ActorConfig, CycleConfig, GateConfig, ReanalyserConfig, Share};
+use super::{ActorConfig, CycleConfig, GateConfig, ReanalyserConfig, Share, StrengthConfig};
 use crate::backend::Devices;
 use crate::cycle::CycleConfigError;
 use std::path::Path;
@@ -76,6 +76,9 @@ impl CycleConfig {
         }
         if let Some(gate) = &self.gate {
             rules.extend(rules_of_gate(gate));
+        }
+        if let Some(strength) = &self.strength {
+            rules.extend(rules_of_strength(strength));
         }
         let imagines = !self.search.imagination || self.is_of_family("world");
         let network =
@@ -161,5 +164,15 @@ fn rules_of_gate(gate: &GateConfig) -> Vec<Rule> {
         at_least_2("gate.visits", gate.visits),
         ("gate.elo1", gate.elo1 > gate.elo0, "above `elo0`"),
         ("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"),
+    ]
+}
+
+fn rules_of_strength(strength: &StrengthConfig) -> Vec<Rule> {
+    vec![
+        at_least_0("strength.cores.share", strength.cores.share),
+        alone("strength.cores.processes", strength.cores),
+        positive("strength.every", strength.every as f64),
+        at_least_2("strength.games", strength.games),
+        at_least_2("strength.visits", strength.visits),
     ]
 }

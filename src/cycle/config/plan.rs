@@ -41,6 +41,7 @@ impl CycleConfig {
             self.reanalysers.as_ref().map(|it| it.cores),
             Some(self.learner.cores),
             self.gate.as_ref().map(|it| it.cores),
+            self.strength.as_ref().map(|it| it.cores),
         ];
         let all: f64 = kinds
             .iter()

@@ -1,11 +1,14 @@
 //! Counts and logs unusable records.
 
+use super::LoaderError;
+use crate::data::shard::ShardError;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::LoaderError;
-
 /// Number of faults that are logged individually; later ones are only counted.
-const LOGGED: u64 = 100;
+const LOGGED: usize = 100;
 
 /// Counts and logs skipped records, or stops at the first fault.
 #[derive(Debug, Default)]
@@ -13,6 +16,10 @@ pub(super) struct Faults {
     is_strict: bool,
     count: AtomicU64,
 }
+
+/// The damaged shards and the other faults that this process has logged. Each epoch and each
+/// validation, which has its own loader, meets them again.
+static TOLD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 impl Faults {
     pub(super) fn new(is_strict: bool) -> Faults {
@@ -22,17 +29,26 @@ impl Faults {
         }
     }
 
-    /// Logs a fault, or returns it if the loader is strict.
+    /// Logs a fault, but only one for each damaged shard, or returns it if the loader is strict.
     pub(super) fn note(&self, fault: LoaderError) -> Result<(), LoaderError> {
         if self.is_strict {
             return Err(fault);
         }
-        match self.count.fetch_add(1, Ordering::Relaxed) {
-            before if before < LOGGED => tracing::warn!("skipped {fault}"),
-            LOGGED => {
-                tracing::warn!("more records are skipped; from here on they are only counted")
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let what = match &fault {
+            LoaderError::Shard(
+                ShardError::Damaged { path, .. } | ShardError::Columns { path, .. },
+            ) => path.display().to_string(),
+            fault => fault.to_string(),
+        };
+        let told = &mut *TOLD.lock();
+        if told.len() <= LOGGED && told.insert(what) {
+            match told.len() {
+                ..=LOGGED => tracing::warn!("left out: {fault}"),
+                _ => {
+                    tracing::warn!("more records are left out; from here on they are only counted")
+                }
             }
-            _ => {}
         }
         Ok(())
     }

@@ -37,6 +37,16 @@ pub enum PositionConfig {
     },
 }
 
+impl Default for PositionConfig {
+    fn default() -> PositionConfig {
+        PositionConfig::Gab {
+            compress: 8,
+            hidden: 64,
+            generator: 32,
+        }
+    }
+}
+
 /// The embedding of 112 features per square into a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
@@ -69,7 +79,8 @@ pub struct ModelConfig {
     /// The normalisation of encoder layers.
     #[serde(default)]
     pub norm: NormKind,
-    /// The position encoding of attention.
+    /// The position encoding of attention; by default `gab` with the smallest preset's sizes.
+    #[serde(default)]
     pub position: PositionConfig,
     /// The embedding of features into tokens.
     #[serde(default)]

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct KeepConfig {
     /// Number of newest checkpoints to keep, at least 1.
     pub newest: usize,
-    /// Checkpoints at steps divisible by this number are kept permanently; 0 keeps none of them.
+    /// Checkpoints are also written at steps divisible by this number, and kept permanently; 0
+    /// keeps none.
     pub every: u64,
     /// Number of consecutive checkpoints that may fail to be written, for example on a full disk,
     /// before the run stops.

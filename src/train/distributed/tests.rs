@@ -89,7 +89,7 @@ fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
         let mut step = 0;
         loop {
             let wish = world.rank() == 1 && step == 3;
-            if agreement.ask(wish).unwrap() {
+            if agreement.ask([false, wish]).unwrap() == [false, true] {
                 return step;
             }
             step += 1;
@@ -97,7 +97,7 @@ fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
     });
     assert_eq!(steps, [4, 4]);
     let alone = World::alone();
-    assert!(Agreement::new(&alone).ask(true).unwrap());
+    assert_eq!(Agreement::new(&alone).ask([true]).unwrap(), [true]);
 }
 
 #[test]

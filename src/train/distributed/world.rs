@@ -143,7 +143,7 @@ impl World {
     }
 }
 
-/// A decision that all processes make in the same step, such as the decision to stop.
+/// Decisions that all processes make in the same step, such as the decision to stop.
 ///
 /// A request made in one step takes effect in the next, so that no process has to wait for the
 /// others' requests.
@@ -159,20 +159,20 @@ impl<'a> Agreement<'a> {
         Agreement { world, asked: None }
     }
 
-    /// Sends this process's request to the others, and returns true if any process made a request
-    /// in the previous call. If there is only one process, its request is granted immediately.
-    pub fn ask(&mut self, wish: bool) -> Result<bool, GroupError> {
+    /// Sends this process's requests to the others, and returns for each whether any process made
+    /// it in the previous call. If there is only one process, its requests are granted immediately.
+    pub fn ask<const N: usize>(&mut self, wishes: [bool; N]) -> Result<[bool; N], GroupError> {
         let Some(members) = &self.world.members else {
-            return Ok(wish);
+            return Ok(wishes);
         };
         let decided = match self.asked.take() {
             Some((wishes, operation)) => {
                 operation.wait()?;
-                wishes.int64_value(&[0]) > 0
+                std::array::from_fn(|place| wishes.int64_value(&[place as i64]) > 0)
             }
-            None => false,
+            None => [false; N],
         };
-        let wishes = Tensor::from_slice(&[i64::from(wish)]);
+        let wishes = Tensor::from_slice(&wishes.map(i64::from));
         let operation = members.control.sum(&wishes, "taking a step")?;
         self.asked = Some((wishes, operation));
         Ok(decided)

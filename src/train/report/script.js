@@ -147,6 +147,24 @@ function reliability(name, title) {
   return make("figure", {}, make("figcaption", {}, title, make("small", {}, `mean error ${error}`)), svg);
 }
 
+/** Elo differences by generation, with their intervals. After a clean score, an end and the middle are null. */
+function strength(opponent, title) {
+  const all = runs.filter((run) => run.shown).flatMap((run) =>
+    run.strengths.map((measured) => ({ run, generation: measured.generation, elo: measured[opponent].elo })));
+  if (!all.length) return null;
+  const known = [0, ...all.flatMap(({ elo }) => elo).filter(Number.isFinite)];
+  const margin = (Math.max(...known) - Math.min(...known) || 100) / 12;
+  const ends = [Math.min(...known) - margin, Math.max(...known) + margin];
+  const chart = axes([0, Math.max(...all.map(({ generation }) => generation))], ends, SIZE, short);
+  for (const { run, generation, elo: [low, middle, high] } of all) {
+    const x = chart.horizontal(generation);
+    const [y1, y2] = [chart.vertical(low ?? ends[0]), chart.vertical(high ?? ends[1])];
+    chart.svg.append(make("line", { class: "validation", stroke: run.colour, x1: x, x2: x, y1, y2 }));
+    if (middle !== null) chart.svg.append(make("circle", { cx: x, cy: chart.vertical(middle), r: 3, fill: run.colour }));
+  }
+  return make("figure", {}, make("figcaption", {}, title, make("small", {}, "Elo by generation")), chart.svg);
+}
+
 /* Tables */
 
 const labelled = (run) => make("b", { style: `--colour: ${run.colour}` }, run.name);
@@ -160,7 +178,7 @@ function summary() {
     return [
       labelled(run), `${short(train?.step)} of ${short(run.config?.steps)}`, short(train?.samples),
       short(train?.seconds / 3600), percent(validation?.policy_accuracy), short(validation?.policy),
-      percent(validation?.result_accuracy), short(validation?.result), short(validation?.q),
+      percent(validation?.result_accuracy), short(validation?.result), short(isTrained("q", [run]) ? validation?.q : NaN),
       short(Math.max(...results)), short(train?.samples_per_second), percent(train?.time?.outside), mebibytes(train?.memory),
     ];
   });
@@ -248,14 +266,19 @@ const TERMS = {
 /** Numbers of a line that are no terms of the loss. */
 const OTHERS = ["step", "samples", "seconds", "samples_per_second", "memory", "rate", "gradient_norm"];
 
-/** The terms that were recorded: those above, then what else a family of networks has. */
+/** Whether a term of the loss, or the loss of an accuracy, has a weight above 0 in one of the runs. */
+const isTrained = (name, some = runs) =>
+  some.some(({ config }) => (config?.loss?.[name.replace(/_accuracy$/, "")] ?? 1) > 0);
+
+/** The terms that were recorded and trained: those above, then what else a family of networks has. */
 function terms() {
   const lines = runs.flatMap((run) => run.lines.filter(({ split }) => split === "train" || split === "validation"));
   const numbers = new Set(lines.flatMap((line) => Object.keys(line).filter((key) => Number.isFinite(line[key]))));
-  return [...new Set([...Object.keys(TERMS), ...numbers])].filter((name) => numbers.has(name) && !OTHERS.includes(name));
+  return [...new Set([...Object.keys(TERMS), ...numbers])].filter((name) => numbers.has(name) && !OTHERS.includes(name) && isTrained(name));
 }
 
 function draw() {
+  fill("strength", [strength("first", "Against the first network"), strength("previous", "Against the previous network")]);
   fill("learning", [
     ...terms().map((name) => {
       const [title, note] = TERMS[name] ?? [name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase()), ""];
@@ -264,7 +287,7 @@ function draw() {
     curves("Gradient", "length before clipping", "gradient_norm"),
     curves("Learning rate", "", "rate", short, true, (series) => series),
   ]);
-  fill("calibration", [reliability("win", "Win"), reliability("draw", "Draw"), reliability("loss", "Loss"), reliability("q", "q")]);
+  fill("calibration", [reliability("win", "Win"), reliability("draw", "Draw"), reliability("loss", "Loss"), isTrained("q") ? reliability("q", "q") : null]);
   fill("speed", [
     curves("Speed", "positions a second", "samples_per_second", short, true),
     curves("Outside", "share of time outside forward, backward and step", "time.outside", ticked, true),

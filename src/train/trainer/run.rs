@@ -4,10 +4,11 @@
 use super::replicas::Replicas;
 use super::task::with_objective;
 use super::traced_steps::TracedSteps;
-use super::{Progress, RunOptions, Summary, Trainer};
+use super::{Measurements, Progress, RunOptions, Summary, Trainer};
 use crate::data::loader::{Loader, LoaderError, Split};
 use crate::train::checkpoint::{Checkpoint, CheckpointError};
 use crate::train::checkpoint_folder::CHECKPOINTS;
+use crate::train::config::Interval;
 use crate::train::distributed::{Agreement, GroupError};
 use crate::train::error::TrainError;
 use crate::train::guard::Instability;
@@ -19,20 +20,27 @@ use crate::train::window::Measured;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tch::Kind;
+
+/// Longest time between two progress reports, as far as steps are shorter.
+const BETWEEN_REPORTS: Duration = Duration::from_secs(5);
 
 /// The state of one call to [`Trainer::run`].
 struct Session<'a, O> {
     options: &'a RunOptions,
     /// Present only in the first process.
     recorder: Option<Recorder>,
-    stop: Agreement<'a>,
+    agreement: Agreement<'a>,
     replicas: Replicas<O>,
     traced: TracedSteps,
     /// Set to false once a validation has found no games.
     validates: bool,
     report: &'a mut dyn FnMut(&Progress),
+    /// Time of the last call of `report`.
+    reported: Instant,
+    /// Time of the last checkpoint, or of the last attempt to write one.
+    saved: Instant,
     started: Instant,
     /// Seconds of training in earlier sessions.
     earlier: f64,
@@ -63,7 +71,8 @@ impl<O> Session<'_, O> {
 impl Trainer {
     /// Trains until all steps are done, the time is up or a stop is requested. If one process
     /// stops, all processes stop. `report` is called every
-    /// [`log_every`](super::TrainConfig::log_every) steps and after each validation.
+    /// [`log_every`](super::TrainConfig::log_every) steps, after each validation, and whenever
+    /// neither has happened for a few seconds.
     ///
     /// If a single process trains on the CPU, each of [`RunOptions::threads`] threads has a replica
     /// of the network, which computes a part of each batch. A run is then reproducible bit for bit
@@ -87,13 +96,11 @@ impl Trainer {
         report: &mut dyn FnMut(&Progress),
     ) -> Result<Summary, TrainError> {
         let world = Arc::clone(&self.world);
-        let recorder = world
-            .is_first()
-            .then(|| Recorder::open(&options.folder, &self.config, self.step));
+        let started = Instant::now();
         let mut session = Session {
             options,
-            recorder: recorder.transpose()?,
-            stop: Agreement::new(&world),
+            recorder: None,
+            agreement: Agreement::new(&world),
             replicas: Replicas::<O>::new(
                 &self.config,
                 &self.parameters,
@@ -104,7 +111,9 @@ impl Trainer {
             traced: TracedSteps::new(options.trace.clone()),
             validates: true,
             report,
-            started: Instant::now(),
+            reported: started,
+            saved: started,
+            started,
             earlier: self.seconds,
         };
         let outcome = self.train(&mut session);
@@ -115,8 +124,15 @@ impl Trainer {
     }
 
     fn train<O: Objective>(&mut self, session: &mut Session<O>) -> Result<Summary, TrainError> {
-        while let Some(instability) = self.advance(session)? {
+        // The data is opened first, so that a missing shard leaves no folder behind.
+        let mut batches = self.batches(session)?;
+        if self.world.is_first() {
+            let recorder = Recorder::open(&session.options.folder, &self.config, self.step);
+            session.recorder = Some(recorder?);
+        }
+        while let Some(instability) = self.advance(session, batches)? {
             self.roll_back(session, instability)?;
+            batches = self.batches(session)?;
         }
         session.traced.finish().map_err(TrainError::Trace)?;
         if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
@@ -140,13 +156,12 @@ impl Trainer {
         })
     }
 
-    /// Trains until the session is over or training becomes unstable. Returns the instability, if
-    /// any.
-    fn advance<O: Objective>(
-        &mut self,
-        session: &mut Session<O>,
-    ) -> Result<Option<Instability>, TrainError> {
-        let mut batches = Loader::for_rank(
+    /// Starts preparing the batches that follow the cursor.
+    fn batches<O: Objective>(
+        &self,
+        session: &Session<O>,
+    ) -> Result<Loader<O::Examples>, TrainError> {
+        Ok(Loader::for_rank(
             session.replicas.examples(&self.config),
             &self.config.data,
             Split::Train,
@@ -154,7 +169,16 @@ impl Trainer {
             self.cursor,
             self.shard(),
             session.options.threads,
-        )?;
+        )?)
+    }
+
+    /// Trains until the session is over or training becomes unstable. Returns the instability, if
+    /// any.
+    fn advance<O: Objective>(
+        &mut self,
+        session: &mut Session<O>,
+        mut batches: Loader<O::Examples>,
+    ) -> Result<Option<Instability>, TrainError> {
         if self.step == 0 {
             // The first rollback needs a checkpoint.
             session.write(&self.checkpoint()?)?;
@@ -181,10 +205,12 @@ impl Trainer {
                     return Ok(Some(instability));
                 }
                 self.log(session, &measured, &mut watch, validates)?;
+            } else if session.reported.elapsed() >= BETWEEN_REPORTS {
+                self.report(session, self.window.speed(), Measurements::new(), None);
             }
-            let wants_to_stop = session.is_over();
-            let is_over = session.stop.ask(wants_to_stop)?;
-            let is_due = self.step.is_multiple_of(self.config.checkpoint_every);
+            let wishes = [session.is_over(), self.is_checkpoint_late(session)];
+            let [is_over, is_late] = session.agreement.ask(wishes)?;
+            let is_due = is_late || self.is_checkpoint_due();
             if is_over || is_due || self.step == self.config.steps {
                 let loss = self.loss_so_far()?;
                 if !loss.is_finite() {
@@ -196,6 +222,7 @@ impl Trainer {
                 }
                 if is_due && is_sound && !is_over {
                     session.write(&self.checkpoint()?)?;
+                    session.saved = Instant::now();
                 }
             }
             if is_over {
@@ -237,15 +264,47 @@ impl Trainer {
             }
             self.window.pause(started.elapsed());
         }
+        let trained = self.by_name(&measured.averages);
+        self.report(session, measured.speed, trained, validated);
+        Ok(())
+    }
+
+    /// Reports progress to the caller.
+    fn report<O>(
+        &self,
+        session: &mut Session<O>,
+        samples_per_second: f64,
+        trained: Measurements,
+        validated: Option<Measurements>,
+    ) {
         (session.report)(&Progress {
             step: self.step,
             steps: self.config.steps,
             samples: self.samples,
-            samples_per_second: measured.speed,
-            trained: self.by_name(&measured.averages),
+            samples_per_second,
+            trained,
             validated,
         });
-        Ok(())
+        session.reported = Instant::now();
+    }
+
+    /// Returns whether the number of this step requires a checkpoint.
+    fn is_checkpoint_due(&self) -> bool {
+        let is_step_of = |every: u64| every > 0 && self.step.is_multiple_of(every);
+        let is_regular = match self.config.checkpoint_every {
+            Interval::Steps(steps) => is_step_of(steps),
+            Interval::Time(_) => false,
+        };
+        is_regular || is_step_of(self.config.keep.every)
+    }
+
+    /// Returns whether this process requests a checkpoint because the last one is too old. Only the
+    /// first process does, because the processes' clocks differ.
+    fn is_checkpoint_late<O>(&self, session: &Session<O>) -> bool {
+        match self.config.checkpoint_every {
+            Interval::Steps(_) => false,
+            Interval::Time(time) => session.recorder.is_some() && session.saved.elapsed() >= time,
+        }
     }
 
     /// Returns the fields of a metrics line.

@@ -2,12 +2,14 @@
 
 use crate::console;
 use indicatif::{HumanCount, ProgressBar};
+use std::collections::BTreeMap;
 use std::io::{Write, stdout};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::time::{Duration, Instant};
-use tessera::cycle::{CycleConfig, Rows};
+use tessera::cycle::{self, CycleConfig, CycleError, Rows};
 use tessera::error_report::tell;
 use tessera::progress;
-use tessera::store::{Generation, Store, elo};
+use tessera::store::{Generation, Store, Strength, elo};
 
 /// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
@@ -17,6 +19,7 @@ pub(super) struct Display {
     store: Store,
     samples_per_row: f64,
     generations: Vec<Generation>,
+    strengths: BTreeMap<u64, Strength>,
     rows: Rows,
     /// The number of rows at the start of this session, and the time at which the session started.
     began: Option<(u64, Instant)>,
@@ -31,6 +34,7 @@ impl Display {
             store,
             samples_per_row: config.learner.samples_per_row,
             generations: Vec::new(),
+            strengths: BTreeMap::new(),
             rows: Rows::default(),
             began: None,
             last_line: None,
@@ -38,16 +42,11 @@ impl Display {
         })
     }
 
-    pub(super) fn store(&self) -> &Store {
-        &self.store
-    }
-
     pub(super) fn look(&mut self) {
         let before = self.generations.len();
-        let looked = self.rows.look(&self.store).map_err(anyhow::Error::from);
-        let found = looked.and_then(|()| Ok(self.store.add_generations(&mut self.generations)?));
-        if let Err(error) = found {
-            tracing::warn!("{error:#}");
+        let measured = self.strengths.keys().next_back().copied();
+        if let Err(error) = self.find() {
+            tracing::warn!("{error}");
             return;
         }
         self.began
@@ -67,6 +66,19 @@ impl Display {
             self.last_line = Some(Instant::now());
         }
         progress::say(&self.bar, message);
+        let after = measured.map_or(Unbounded, Excluded);
+        let new = self.strengths.range((after, Unbounded));
+        for (number, strength) in new {
+            self.bar
+                .suspend(|| tell(format_args!("generation {number}: {strength}")));
+        }
+    }
+
+    /// Looks for new rows, generations and strengths.
+    fn find(&mut self) -> Result<(), CycleError> {
+        self.rows.look(&self.store)?;
+        self.store.add_generations(&mut self.generations)?;
+        Ok(self.store.add_strengths(&mut self.strengths)?)
     }
 
     fn message(&self, last: &Generation) -> String {
@@ -95,8 +107,19 @@ impl Display {
         last.drawn as f64 / self.rows.total().max(1) as f64
     }
 
-    pub(super) fn finish(self, is_finished: bool, json: bool) -> anyhow::Result<()> {
+    pub(super) fn finish(
+        self,
+        config: &CycleConfig,
+        is_finished: bool,
+        json: bool,
+    ) -> anyhow::Result<()> {
         self.bar.finish_and_clear();
+        if !self.strengths.is_empty() {
+            // The learner may have ended before the last measurement.
+            if let Err(error) = cycle::write_report(config, &self.strengths) {
+                tracing::warn!("{error}");
+            }
+        }
         let last = self.generations.last();
         let number = last.map(|last| last.number);
         let samples = last.map_or(0, |last| last.samples);
@@ -112,6 +135,9 @@ impl Display {
             number.map_or("none".to_owned(), |number| number.to_string()),
             self.rows.shards(),
         )?;
+        if let Some((number, strength)) = self.strengths.last_key_value() {
+            writeln!(stdout(), "generation {number}: {strength}")?;
+        }
         if json {
             let report = serde_json::json!({
                 "finished": is_finished,
@@ -121,6 +147,7 @@ impl Display {
                 "samples": samples,
                 "samples_a_row": last.map_or(0.0, |last| self.samples_a_row(last)),
                 "elo": elo,
+                "strengths": self.strengths.values().collect::<Vec<_>>(),
             });
             writeln!(stdout(), "{report}")?;
         }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tessera::cycle::{FINAL, was_ended_by_others};
-use tessera::store::{Name, Store};
 
 /// Pause before the first restart of a failed worker; the pause doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -27,9 +26,6 @@ pub(super) struct Work {
     pub(super) threads: usize,
     /// Whether the loop ends when this worker has finished.
     pub(super) is_needed: bool,
-    /// The manifest whose existence marks the worker's work as complete; `None` if the worker runs
-    /// indefinitely.
-    pub(super) end: Option<Name>,
 }
 
 /// A worker's process, which is restarted after failures that a restart may fix.
@@ -65,7 +61,7 @@ impl Process {
     }
 
     /// Starts the worker if a start is due, and handles the exit of its process.
-    pub(super) fn keep(&mut self, store: &Store) -> anyhow::Result<()> {
+    pub(super) fn keep(&mut self) -> anyhow::Result<()> {
         match &mut self.state {
             State::Waits(until) if Instant::now() >= *until => {
                 self.state = State::Runs {
@@ -77,7 +73,7 @@ impl Process {
                 let since = *since;
                 let ended = child.try_wait().context("cannot wait for a worker")?;
                 if let Some(status) = ended {
-                    self.ended(status, since, store)?;
+                    self.ended(status, since)?;
                 }
             }
             State::Waits(_) | State::Done => {}
@@ -107,10 +103,8 @@ impl Process {
             .with_context(|| format!("cannot start {}", self.work.name))
     }
 
-    fn ended(&mut self, status: ExitStatus, since: Instant, store: &Store) -> anyhow::Result<()> {
-        // A worker also exits with success if it was asked to stop, so the manifest decides whether
-        // it has finished.
-        if status.success() && self.has_done_its_work(store) {
+    fn ended(&mut self, status: ExitStatus, since: Instant) -> anyhow::Result<()> {
+        if status.success() {
             self.state = State::Done;
             return Ok(());
         }
@@ -131,20 +125,6 @@ impl Process {
         let pause = FIRST_PAUSE * 2u32.pow(self.failures);
         self.state = State::Waits(Instant::now() + pause.min(LONGEST_PAUSE));
         Ok(())
-    }
-
-    /// Returns whether the manifest that marks the work as complete exists.
-    fn has_done_its_work(&self, store: &Store) -> bool {
-        let Some(end) = &self.work.end else {
-            return false;
-        };
-        match store.get(end) {
-            Ok(found) => found.is_some(),
-            Err(error) => {
-                tracing::warn!("{error}");
-                false
-            }
-        }
     }
 
     /// Returns the last line of the worker's log.

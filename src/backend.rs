@@ -455,6 +455,7 @@ pub(crate) mod tests {
         pub(crate) fn new(backend: B, shift: f32) -> Corrected<B> {
             let properties = Properties {
                 correction: Some(Arc::new(of_mates(shift))),
+                reads_ratings: true,
                 ..backend.properties().clone()
             };
             Corrected {

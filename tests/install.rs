@@ -62,7 +62,8 @@ fn the_engine_plays_in_a_deleted_folder() {
     let complained = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{complained}");
     assert!(said.contains("\nbestmove "), "{said}");
-    let lost = if cfg!(feature = "torch") { 3 } else { 2 };
+    // The log file is still closed when the search starts, which therefore says so again.
+    let lost = if cfg!(feature = "torch") { 4 } else { 3 };
     assert_eq!(said.matches(LOST).count(), lost, "{said}");
 }
 

@@ -59,7 +59,7 @@ impl Fallback {
         Arc::clone(&self.state.read().backend)
     }
 
-    /// Takes the other way after `failed` has failed. Returns `false` if there is none.
+    /// Takes the other way after `failed` has failed. Returns `false` if no other way exists.
     fn replace(&self, failed: &Arc<TorchBackend>, reason: &str) -> bool {
         let mut state = self.state.write();
         if !Arc::ptr_eq(&state.backend, failed) {

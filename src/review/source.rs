@@ -20,7 +20,7 @@ pub struct Source {
     pub clocks: Vec<Option<f64>>,
     /// The result for White.
     pub result: Option<Wdl>,
-    /// What the author wrote before the first move and after each move.
+    /// The author's remarks before the first move and after each move.
     pub remarks: Vec<Remarks>,
     /// Why the game was not read to its end, if that is the case.
     pub fault: Option<String>,

@@ -53,7 +53,7 @@ fn every_agent_answers_by_name() {
     }
 }
 
-/// The time is of the whole clock, although a search may use only a minute of it.
+/// The time depends on the whole clock, although a search may use only a minute.
 #[test]
 fn the_human_agent_says_how_long_a_person_might_think() {
     let server = Server::start(&[]);

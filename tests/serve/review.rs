@@ -86,7 +86,7 @@ fn searched_plies_are_streamed_before_the_review() {
     let pgn = review["pgn"].as_str().unwrap();
     let record = read_game(pgn.as_bytes()).unwrap().record;
     assert!(record.nodes.iter().any(|node| node.eval.is_some()), "{pgn}");
-    // What the author wrote is still there.
+    // The author's remarks are still there.
     for part in ["(2... d6)", "{smothered}", "$2"] {
         assert!(pgn.contains(part), "{part} in {pgn}");
     }

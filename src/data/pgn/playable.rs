@@ -21,7 +21,7 @@ pub struct Playable {
     pub clocks: Vec<Option<f64>>,
     /// The result for White; `None` if the game has none.
     pub result: Option<Wdl>,
-    /// What the author wrote before the first move and after each move.
+    /// The author's remarks before the first move and after each move.
     pub remarks: Vec<Remarks>,
     /// Why reading stopped before the end of the game; `None` if it did not.
     pub fault: Option<GameError>,

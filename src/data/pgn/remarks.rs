@@ -1,4 +1,4 @@
-//! What an author wrote beside a move: glyphs, comments and variations.
+//! An author's remarks on a move: glyphs, comments and variations.
 
 use super::token::{digits, word_length};
 
@@ -23,7 +23,7 @@ const SIGNS: [(u16, &[&str]); 17] = [
     (146, &["N", "TN"]),
 ];
 
-/// What an author wrote between a move of the main line and the next one.
+/// An author's remarks between a move of the main line and the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
     /// Numeric glyphs, including those written as signs.
@@ -144,7 +144,7 @@ mod tests {
         );
         let line = "1. d4 {in (a) bracket} (1. c4 $1) a8(Q) ;)\n 2. c4";
         assert_eq!(remarks.variations, [line]);
-        // What has no end ends with the text.
+        // An unclosed remark ends with the text.
         assert_eq!(Remarks::read("(1. d4 {").variations, ["1. d4 {"]);
         assert_eq!(Remarks::read("{1. d4").comments, ["1. d4"]);
         assert!(Remarks::read(" 3... } $ ").glyphs.is_empty());

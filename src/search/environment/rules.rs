@@ -136,7 +136,7 @@ impl Environment for Rules<'_> {
 
     fn correct(&self, moves: &MoveList, logits: &mut [f32]) -> bool {
         let properties = self.shared.backend.properties();
-        // A node keeps the priors of only so many moves.
+        // A node keeps the priors of a limited number of moves.
         let whole = logits.len() == moves.len();
         let Some(correction) = properties.search_correction().filter(|_| whole) else {
             return false;

@@ -7,7 +7,7 @@ use serde_json::json;
 const SANS: &str =
     "[...document.querySelectorAll('#analyse-moves button')].map((it) => it.textContent).join(' ')";
 
-/// What a person wrote is in the exported PGN, in short lines.
+/// The exported PGN contains a person's remarks, in short lines.
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
 fn comments_signs_arrows_variations_and_null_moves_are_kept() {

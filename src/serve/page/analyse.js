@@ -16,7 +16,7 @@ import { legalMove } from "./notation.js";
 import { openingOf } from "./openings.js";
 import { asked, chosenPlayer, listPlayers, searches, server } from "./opponents.js";
 import * as people from "./people.js";
-import { listGames, signOf, split } from "./pgn.js";
+import { listGames, markOf, signOf, split } from "./pgn.js";
 import { playMove } from "./sound.js";
 import { copy } from "./store.js";
 import { moveNumber } from "./tree.js";
@@ -28,7 +28,7 @@ const form = at("form");
 const engine = at("engine");
 const board = new Board(at("board"), { play, typed: at("typed") });
 const bar = new EvalBar(at("bar"));
-const moves = new MoveList(at("moves"), { choose: studying.choose });
+const moves = new MoveList(at("moves"), { choose: studying.choose, about: marked });
 
 /** Stops the running analysis. */
 let running;
@@ -58,6 +58,12 @@ function draw() {
   kept.show();
   people.show();
   restart();
+}
+
+/** Returns the signs of a node's move, and its mark. */
+function marked({ nags }) {
+  const signs = nags.map(signOf).filter((sign) => !sign.startsWith("$"));
+  return { sign: signs.join(""), mark: nags.map(markOf).find(Boolean) };
 }
 
 /** Shows what the author wrote about the move. */

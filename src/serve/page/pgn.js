@@ -27,6 +27,12 @@ const NAGS = Object.entries({
 const SIGNS = new Map(NAGS.flatMap(([number, signs]) => signs.split(" ").map((sign) => [sign, Number(number)])));
 const names = new Map(NAGS.map(([number, signs]) => [Number(number), signs.split(" ")[0]]));
 
+/** The marks of the glyphs ! ? !! ?? ?!, by their numbers. */
+const MARKS = { 1: "good", 2: "mistake", 3: "good", 4: "blunder", 6: "inaccuracy" };
+
+/** Returns the mark of a glyph, given its number, if it judges the move so. */
+export const markOf = (nag) => MARKS[nag];
+
 /** Returns the sign of a glyph, given its number. */
 export const signOf = (nag) => names.get(nag) ?? `$${nag}`;
 

@@ -1,13 +1,13 @@
 // A game with variations.
 
-import { defaultGame, defaultHeaders, makePgn } from "/board/chessops/pgn.js";
+import { defaultGame, defaultHeaders, makeComment, makePgn, parseComment } from "/board/chessops/pgn.js";
 import { isFen } from "./fen.js";
 import { Game, INITIAL_FEN, opposite } from "./game.js";
 import { LANGUAGES, inEnglish, isNull, legalMove } from "./notation.js";
 import { readPgn, wrapped } from "./pgn.js";
 
-/** A move and the position after it, with what its author wrote: glyphs, comments, and comments before the move. The
- * root has no move; its comments stand before the game. */
+/** A move and the position after it, with what its author wrote: glyphs, comments, and comments before the move; and the
+ * mover's `clock` in seconds, if it is known. The root has no move; its comments stand before the game. */
 class Node {
   constructor(parent, played, position) {
     Object.assign(this, played, { parent, position });
@@ -130,7 +130,7 @@ export class Tree {
     game.comments = this.root.comments;
     const copy = (node, into) => {
       for (const child of node.children) {
-        const made = { data: child, children: [] };
+        const made = { data: { ...child, comments: commentsOf(child) }, children: [] };
         into.children.push(made);
         copy(child, made);
       }
@@ -155,7 +155,10 @@ class Reading {
       else if (word === ")") lines.length > 1 && lines.pop();
       else if (!node) continue;
       else if (word.nag !== undefined) before || node.nags.push(word.nag);
-      else if (word.comment) (before ?? node.comments).push(word.comment);
+      else if (word.comment) {
+        (before ?? node.comments).push(word.comment);
+        if (!before) node.clock = parseComment(word.comment).clock ?? node.clock;
+      }
       else {
         line.node = index === end ? undefined : this.play(node, word, index, lines.length > 1);
         line.before = undefined;
@@ -196,6 +199,12 @@ function choose(read, hasTags) {
   const [one, two] = [best, other].map(({ moves, language }) => `${moves[first].san} in ${language.name}`);
   const { tree } = read(best.language, first);
   return { tree, problem: `The moves were read up to ${place(best.moves[first].parent)}: “${best.words[first]}” is ${one} and ${two}, and the other moves do not decide.` };
+}
+
+/** Returns the comments on a node's move, of which one has its clock. */
+function commentsOf({ clock, comments }) {
+  const isWritten = clock === undefined || comments.some((it) => parseComment(it).clock !== undefined);
+  return isWritten ? comments : [makeComment({ clock: Math.round(10 * Math.max(0, clock)) / 10 }), ...comments];
 }
 
 const place = (node) => (node.san ? `${moveNumber(node)}${node.san}` : "the start");

@@ -3,6 +3,7 @@
 import { defaultHeaders } from "/board/chessops/pgn.js";
 import { element } from "./dom.js";
 import { isFen } from "./fen.js";
+import { t } from "./messages.js";
 
 /** Maximum number of games read from a text. */
 const MOST = 500;
@@ -53,7 +54,7 @@ export function split(text) {
 export function describe(pgn) {
   const tag = (name) => pgn.match(new RegExp(`^\\[${name}\\s+"(.*)"\\]`, "m"))?.[1].replace(/^\?+$/, "") ?? "";
   if (!tag("White") && !tag("Black")) return "";
-  const players = `${tag("White") || "White"} – ${tag("Black") || "Black"}`;
+  const players = `${tag("White") || t("White")} – ${tag("Black") || t("Black")}`;
   const rest = [tag("Result").replace("*", ""), tag("Date").replaceAll(/\?+\.?/g, "")].filter(Boolean);
   return [players, ...rest].join(", ");
 }

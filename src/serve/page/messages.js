@@ -51,12 +51,12 @@ function translateDocument() {
   const translated = (text, element) => {
     const bare = text.trim().replace(/\s+/g, " ");
     const { about } = element.dataset;
-    return bare && text.replace(text.trim(), () => t(about ? `${bare}|${about}` : bare));
+    return /\p{L}/u.test(bare) ? text.replace(text.trim(), () => t(about ? `${bare}|${about}` : bare)) : text;
   };
   for (const element of document.body.querySelectorAll("*")) {
     if (element.closest("[translate=no]")) continue;
     for (const node of element.childNodes) {
-      if (node.nodeType === Node.TEXT_NODE) node.data = translated(node.data, element) || node.data;
+      if (node.nodeType === Node.TEXT_NODE) node.data = translated(node.data, element);
     }
     for (const name of ["aria-label", "title", "placeholder"]) {
       if (element.hasAttribute(name)) element.setAttribute(name, translated(element.getAttribute(name), element));

@@ -262,13 +262,17 @@ function summaryTable(report) {
   ]);
 }
 
+/** Returns how the figures were found. */
 function about(report) {
   const marks = t("Marks and accuracy follow Lichess: the winning chances that a move loses. The reasons are facts that were checked on the board; where there are none, the lines speak for themselves.");
   const people = report.people ? t("The shares of players are those of {people}, a model of people's play. “Plays like” is the rating that fits all moves of the game best, with an interval that holds four players in five.", report) : "";
-  return [scoresOf(report), marks, people].filter(Boolean).join(" ");
+  return [...scoresOf(report), ` ${marks} ${people}`.trimEnd()];
 }
 
 const titleOf = (report) => `${player(report, "white")} – ${player(report, "black")}, ${report.game.result}`;
-/** Who gave the scores, and how reliable the marks are if no judge did. */
-const scoresOf = (report) => [t("Scores by {judge}, {nodes} nodes a position.", { judge: report.judge ?? report.network, nodes: report.nodes }), report.reliability].filter(Boolean).join(" ");
+/** Returns who gave the scores, and how reliable the marks are if no judge did. */
+function scoresOf(report) {
+  const scores = t("Scores by {judge}, {nodes} nodes a position.", { judge: report.judge ?? report.network, nodes: report.nodes });
+  return report.reliability ? [`${scores} `, make("span", { lang: "en" }, report.reliability)] : [scores];
+}
 const openingOf = (report) => (report.game.opening ? `${report.game.eco} ${report.game.opening}` : "");

@@ -2,7 +2,7 @@
 // people of each rating play.
 
 import { html, isAbort, stream } from "./api.js";
-import { analyse, playFrom, trouble } from "./dom.js";
+import { analyse, element, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { chosenJudge, describeJudge } from "./judges.js";
 import { chances } from "./judging.js";
@@ -125,12 +125,13 @@ function finished({ report, pgn }) {
   annotated = pgn;
   if (report.side) keepMistakes(report.side);
   at("progress").hidden = true;
-  at("scores").textContent = scoresOf(report);
+  at("scores").replaceChildren(...scoresOf(report));
   for (const name of ["save", "pgn"]) at(name).disabled = false;
   at("another").textContent = t("Another game");
   const count = report.plies.filter((ply) => isBad(ply) && (!report.side || ply.side === report.side)).length;
   const told = plural(count, t("{count} move to look at.", { count }), t("{count} moves to look at.", { count }));
-  say(`${count ? told : t("No moves to look at.")} ${report.game.warnings.join(" ")}`);
+  say(`${count ? told : t("No moves to look at.")} `);
+  at("status").append(element("span", { lang: "en", textContent: report.game.warnings.join(" ") }));
   drawAll();
 }
 

@@ -57,7 +57,7 @@ export function drawGraph() {
 export function drawAll() {
   const { report, isDone } = state;
   at("summary").replaceChildren(summaryTable(report));
-  at("about").textContent = about(report);
+  at("about").replaceChildren(...about(report));
   at("sides").replaceChildren(...["white", "black"].map((side) => card(report, side)));
   for (const name of ["sides", "figures"]) at(name).hidden = !isDone;
   drawGraph();

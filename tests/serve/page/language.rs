@@ -97,7 +97,8 @@ fn every_language_fits_on_small_screens() {
                 let screen = format!("{part} at {width}×{height} in {language}");
                 assert!(overflow.as_f64() <= Some(0.0), "{screen}: {overflow}");
                 let cut = browser.evaluate(
-                    "[...document.querySelectorAll('nav a, button, .chips span')].filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1) \
+                    "[...document.querySelectorAll('nav a, button, .chips span')].filter((it) => it.checkVisibility() && it.scrollWidth > it.clientWidth + 1 \
+                       || it.closest('nav') && it.getBoundingClientRect().top < 0) \
                        .map((it) => it.textContent)",
                 );
                 assert_eq!(cut, json!([]), "{screen}");

@@ -36,6 +36,15 @@ pub(crate) fn open<R: Read + Send + 'static>(
     ))?)
 }
 
+/// Opens a text like [`open`], and converts UTF-16 to UTF-8.
+///
+/// # Errors
+/// The system's error, or an error if `path` is a folder.
+pub(crate) fn open_converted(path: &Path) -> io::Result<Stream> {
+    let file = BufReader::with_capacity(BUFFER, open_file(path)?);
+    unpack(file).map(converted)
+}
+
 /// Reads a whole stream of at most `most` bytes.
 ///
 /// # Errors
@@ -105,13 +114,7 @@ pub(crate) fn unpack(packed: impl BufRead + Send + 'static) -> io::Result<Stream
 /// The system's error, or an error if the text is in UTF-16.
 pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
     let (start, text) = peek(bytes, BYTE_ORDER_MARK.len());
-    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-    let is_wide = match start[..] {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
-        [0, byte, ..] | [byte, 0, ..] => is_plain(byte),
-        _ => false,
-    };
-    if is_wide {
+    if utf_16(&start).is_some() {
         let reason = "the text is in UTF-16: save it in UTF-8";
         return Err(Error::new(ErrorKind::InvalidData, reason));
     }
@@ -119,6 +122,79 @@ pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
         true => text.rest,
         false => Box::new(text),
     })
+}
+
+/// Returns the bytes as text in UTF-8 or in an encoding of single bytes, without a byte-order mark.
+fn converted(bytes: Stream) -> Stream {
+    let (start, text) = peek(bytes, BYTE_ORDER_MARK.len());
+    match utf_16(&start) {
+        Some(unit_of) => Box::new(BufReader::new(Utf16 {
+            bytes: text,
+            unit_of,
+            kept: None,
+            utf8: Cursor::default(),
+        })),
+        None if start == BYTE_ORDER_MARK => text.rest,
+        None => Box::new(text),
+    }
+}
+
+/// Reads a unit of UTF-16 in a byte order.
+type UnitOf = fn([u8; 2]) -> u16;
+
+/// Returns how to read the units of a text that starts with these bytes, if it is in UTF-16.
+fn utf_16(start: &[u8]) -> Option<UnitOf> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    match *start {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
+        [0, byte, ..] if is_plain(byte) => Some(u16::from_be_bytes),
+        [byte, 0, ..] if is_plain(byte) => Some(u16::from_le_bytes),
+        _ => None,
+    }
+}
+
+/// Converts UTF-16 to UTF-8. Invalid units become replacement characters.
+struct Utf16<R> {
+    bytes: R,
+    unit_of: UnitOf,
+    /// The first half of a surrogate pair, whose other half has not been read yet.
+    kept: Option<u16>,
+    /// Converted text.
+    utf8: Cursor<Vec<u8>>,
+}
+
+impl<R: Read> Utf16<R> {
+    /// Converts the next bytes; returns whether there were any.
+    fn convert(&mut self) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        let mut part = self.bytes.by_ref().take(BUFFER as u64);
+        if part.read_to_end(&mut bytes)? == 0 && self.kept.is_none() {
+            return Ok(false);
+        }
+        let is_last = bytes.is_empty();
+        let (pairs, _) = bytes.as_chunks();
+        let units = pairs.iter().map(|&pair| (self.unit_of)(pair));
+        let mut units: Vec<u16> = self.kept.take().into_iter().chain(units).collect();
+        if !is_last && matches!(units.last(), Some(0xd800..0xdc00)) {
+            self.kept = units.pop();
+        }
+        let text = char::decode_utf16(units).map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER));
+        let text: String = text.filter(|&it| it != '\u{feff}').collect();
+        self.utf8 = Cursor::new(text.into_bytes());
+        Ok(true)
+    }
+}
+
+impl<R: Read> Read for Utf16<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.utf8.read(buffer)?;
+            if read > 0 || buffer.is_empty() || !self.convert()? {
+                return Ok(read);
+            }
+        }
+    }
 }
 
 /// Returns the first `count` bytes of a stream, or fewer if the stream ends or fails before that,
@@ -238,16 +314,23 @@ mod tests {
     }
 
     #[test]
-    fn utf_16_is_named() {
-        for wide in [
-            &b"\xff\xfe1\0"[..],
-            b"\xfe\xff\x001",
-            b"1\0.\0",
-            b"\0[\0E",
-            &gzip(b"\xff\xfe1\0"),
+    fn utf_16_is_named_or_converted() {
+        for (wide, expected) in [
+            (&b"\xff\xfe1\0"[..], "1"),
+            (b"\xfe\xff\x001", "1"),
+            (b"1\0.\0", "1."),
+            (b"\0[\0E", "[E"),
+            (b"J\0\xf6\0", "J\u{f6}"),
+            (b"1\0\x3d\xd8\x00\xde", "1\u{1f600}"),
+            (b"1\0\x3d\xd8", "1\u{fffd}"),
+            (&gzip(b"\xff\xfe1\0"), "1"),
         ] {
             let error = read_slowly(wide).unwrap_err().to_string();
             assert_eq!(error, "the text is in UTF-16: save it in UTF-8");
+            let bytes = unpack(Cursor::new(wide.to_vec())).unwrap();
+            let mut text = String::new();
+            converted(bytes).read_to_string(&mut text).unwrap();
+            assert_eq!(text, expected);
         }
         for other in [&b"\0"[..], b"\0\0\0", b"\xef\xbb", b"\xff"] {
             assert_eq!(read_slowly(other).unwrap(), other);

@@ -108,6 +108,24 @@ fn results_are_kept() {
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
 }
 
+/// Old programs write names in Latin-1 or UTF-16.
+#[test]
+fn latin_1_and_utf_16_are_read() {
+    let text = "[White \"J\u{f6}rg\"]\n\n1. f3 e5 2. g4 Qh4# 0-1";
+    let narrow: Vec<u8> = text.chars().map(|it| u8::try_from(it).unwrap()).collect();
+    let units = || std::iter::once(0xfeff).chain(text.encode_utf16());
+    for bytes in [
+        narrow,
+        units().flat_map(u16::to_le_bytes).collect(),
+        units().flat_map(u16::to_be_bytes).collect(),
+    ] {
+        let folder = folder(&[]);
+        fs::write(folder.path().join("game.pgn"), bytes).unwrap();
+        let json = reviewed(folder.path(), &["game.pgn", "-o", "page.html"]);
+        assert_eq!(json["games"][0]["white"]["name"], "J\u{f6}rg");
+    }
+}
+
 /// Unusual games and their expected results.
 #[test]
 fn odd_games_are_reviewed_as_far_as_they_go() {

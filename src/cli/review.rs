@@ -220,7 +220,7 @@ impl Arguments {
         let mut read = Read::default();
         for path in files {
             let name = path.display();
-            let texts = pgn::open(path, |file| file).with_context(|| name.to_string())?;
+            let texts = pgn::open_converted(path).with_context(|| name.to_string())?;
             for text in texts {
                 let (place, source) = match text {
                     Ok(text) => {

@@ -19,7 +19,7 @@ pub use game::{ParsedGame, parse_game, read_game};
 pub use journal::{IDENTITY, Journal, JournalError, LABELLED};
 pub use playable::{Playable, Unread, read_playable};
 pub use remarks::Remarks;
-pub use stream::{GamePlace, GameText, Games, open};
+pub use stream::{GamePlace, GameText, Games, open, open_converted};
 pub use tags::{tag, tags};
 pub(crate) use writer::Movetext;
 pub use writer::{AnnotatedGame, Judged};

@@ -34,11 +34,10 @@ const FILES: &[(&str, &[u8])] = files! {
     "address.js" "analyse.js" "analyses.js" "api.js" "beside.js" "board.css" "board.js" "chart.js" "clock.js"
     "compare.js" "docs.js" "dom.js" "draw.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "files.js" "game.js"
     "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "kept.js" "lines.js" "main.js" "material.js"
-    "mistakes.js" "movelist.js" "notation.js" "openings.js" "opponents.js" "people.js" "pgn.js" "play.js"
-    "practice.js"
-    "played.js" "promotion.js" "rating.js" "review.css" "review.js" "review_games.js"
-    "review_judged.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
-    "sound.js" "stockfish.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
+    "messages.js" "messages_de.js" "messages_es.js" "messages_fr.js" "mistakes.js" "movelist.js" "notation.js"
+    "openings.js" "opponents.js" "people.js" "pgn.js" "play.js" "played.js" "practice.js" "promotion.js" "rating.js"
+    "review.css" "review.js" "review_games.js" "review_judged.js" "review_retry.js" "review_view.js" "score.js"
+    "settings.js" "setup.js" "sound.js" "stockfish.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
 /// The parts of the review page that the web page shares.
 const REVIEW: &[(&str, &[u8])] = &[
@@ -180,6 +179,7 @@ fn guarded(mut response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
@@ -209,6 +209,88 @@ mod tests {
                 let is_own = files().any(|(own, _)| from == format!("./{own}"));
                 let is_board = from.starts_with("/board/");
                 assert!(is_own || is_board, "{name}: {line}");
+            }
+        }
+    }
+
+    /// Returns the messages that a module passes to `t` and `message`.
+    fn messages_of(module: &str) -> impl Iterator<Item = String> {
+        let calls = ["t(\"", "message(\""].into_iter().flat_map(|call| {
+            let places = module.match_indices(call);
+            places.map(|(at, _)| (&module[..at], &module[at + call.len() - 1..]))
+        });
+        calls.filter_map(|(before, given)| {
+            if before.ends_with(|it: char| it.is_alphanumeric() || "_.$".contains(it)) {
+                return None;
+            }
+            let mut values = serde_json::Deserializer::from_str(given).into_iter::<String>();
+            Some(values.next().unwrap().unwrap())
+        })
+    }
+
+    /// Returns the messages in the document's texts and attributes.
+    fn messages_in(html: &str) -> impl Iterator<Item = String> {
+        let (_, body) = html.split_once("<body>").unwrap();
+        let pieces = body.split('<').skip(1);
+        let pieces = pieces.map(|piece| piece.split_once('>').unwrap());
+        let translated = pieces.filter(|(tag, _)| !tag.contains("translate=\"no\""));
+        translated.flat_map(|(tag, text)| {
+            let attribute = |name: &str| {
+                let (_, value) = tag.split_once(&format!(" {name}=\""))?;
+                Some(value.split_once('"').unwrap().0)
+            };
+            let note = attribute("data-about").map_or_else(String::new, |it| format!("|{it}"));
+            let attributes = ["aria-label", "title", "placeholder"].map(attribute);
+            let texts = attributes.into_iter().flatten().chain([text]);
+            let texts = texts.filter(|text| text.contains(char::is_alphabetic));
+            let bare = texts.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+            bare.map(|text| text + &note).collect::<Vec<_>>()
+        })
+    }
+
+    /// Returns the names in braces, in alphabetical order.
+    fn values_in(message: &str) -> Vec<&str> {
+        let pieces = message.split('{').skip(1);
+        let mut names: Vec<_> = pieces
+            .map(|piece| piece.split_once('}').unwrap().0)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// No language misses a message of the page, or has one that the page does not use.
+    #[test]
+    fn every_language_has_every_message() {
+        let modules = FILES
+            .iter()
+            .chain(REVIEW)
+            .filter(|(name, _)| name.ends_with(".js") && *name != "docs.js");
+        let texts = modules.map(|&(name, bytes)| (name, std::str::from_utf8(bytes).unwrap()));
+        let (languages, modules): (Vec<_>, Vec<_>) =
+            texts.partition(|(name, _)| name.starts_with("messages_"));
+        let messages: BTreeSet<String> = modules
+            .iter()
+            .flat_map(|(_, text)| messages_of(text))
+            .chain(messages_in(PAGE))
+            .collect();
+        assert_eq!(languages.len(), 3);
+        for (name, text) in languages {
+            let table = &text[text.find('{').unwrap()..=text.rfind('}').unwrap()];
+            let table: BTreeMap<String, String> = serde_json::from_str(table).unwrap();
+            let missing: Vec<_> = messages
+                .iter()
+                .filter(|it| !table.contains_key(*it))
+                .collect();
+            let unused: Vec<_> = table.keys().filter(|it| !messages.contains(*it)).collect();
+            assert!(missing.is_empty(), "{name} misses {missing:?}");
+            assert!(unused.is_empty(), "{name} has unused {unused:?}");
+            for (message, translation) in &table {
+                assert_eq!(
+                    values_in(message),
+                    values_in(translation),
+                    "{name}: {message}"
+                );
+                assert!(!translation.trim().is_empty(), "{name}: {message}");
             }
         }
     }

@@ -53,6 +53,7 @@ impl Browser {
                 "--remote-debugging-pipe",
             ])
             .args(["--no-first-run", "--window-size=1100,900"])
+            .arg("--accept-lang=en-US")
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,6 +4,7 @@ mod analysis;
 mod board;
 mod game;
 mod kept;
+mod language;
 mod layout;
 mod pasted;
 mod whole;

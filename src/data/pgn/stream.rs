@@ -27,6 +27,14 @@ pub fn open<R: Read + Send + 'static>(
     packed::open(path, wrap).map(Games::new)
 }
 
+/// Opens a PGN file like [`open`], and converts UTF-16 to UTF-8.
+///
+/// # Errors
+/// The system's error, or an error if the file is a folder.
+pub fn open_converted(path: &Path) -> io::Result<Games<Stream>> {
+    packed::open_converted(path).map(Games::new)
+}
+
 /// The text of a game, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GameText {

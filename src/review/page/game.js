@@ -150,9 +150,9 @@ byId("flip").addEventListener("click", () => { isFlipped = !isFlipped; show(); }
 
 byId("players").textContent = titleOf(data);
 byId("opening").textContent = openingOf(data);
-byId("scores").textContent = scoresOf(data);
+byId("scores").replaceChildren(...scoresOf(data));
 byId("graph").replaceChildren(...scoreGraph(data, go));
 byId("moves").replaceChildren(...moveCells(data, go));
 byId("summary").replaceChildren(summaryTable(data));
-byId("about").textContent = about(data);
+byId("about").replaceChildren(...about(data));
 show();

@@ -1,14 +1,27 @@
 /* The parts that a review's own page and the server's page have in common. */
 
+/** Returns a text in the reader's language with values for the names in braces. */
+let t = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+/** Replaces the function that translates texts. */
+function speak(translate) {
+  t = translate;
+}
+
 const MARKS = {
-  blunder: { name: "Blunder", sign: "??" },
-  mistake: { name: "Mistake", sign: "?" },
-  inaccuracy: { name: "Inaccuracy", sign: "?!" },
-  good: { name: "Only move", sign: "!" },
+  blunder: { get name() { return t("Blunder"); }, sign: "??" },
+  mistake: { get name() { return t("Mistake"); }, sign: "?" },
+  inaccuracy: { get name() { return t("Inaccuracy"); }, sign: "?!" },
+  good: { get name() { return t("Only move"); }, sign: "!" },
+};
+const PHASES = {
+  opening: { get name() { return t("opening"); } },
+  middlegame: { get name() { return t("middlegame"); } },
+  endgame: { get name() { return t("endgame"); } },
 };
 const isBad = ({ mark }) => Boolean(mark) && mark !== "good";
 const sign = ({ mark }) => (mark ? MARKS[mark].sign : "");
-const sideName = (side) => (side === "white" ? "White" : "Black");
+const sideName = (side) => (side === "white" ? t("White") : t("Black"));
 const player = (report, side) => report[side].name ?? sideName(side);
 
 const written = (evaluation) => {
@@ -50,7 +63,7 @@ function scoreGraph(report, go) {
   const { plies } = report;
   const x = (ply) => +acrossGraph(report, ply).toFixed(1);
   const y = (win) => +(height * (1 - win / 100)).toFixed(1);
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "score-graph", "aria-label": "White's expected score by move" });
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "score-graph", "aria-label": t("White's expected score by move") });
   svg.append(make("rect", { x: 0, y: 0, width, height, class: "unknown" }));
   let run = [];
   for (let ply = 0; ply <= plies.length + 1; ply++) {
@@ -71,13 +84,13 @@ function scoreGraph(report, go) {
   svg.append(make("path", { d: `M0 ${height / 2}H${width}`, class: "half" }));
   plies.forEach((ply, place) => {
     const before = place ? plies[place - 1].phase : "opening";
-    if (ply.phase !== before) svg.append(make("path", { d: `M${x(place)} 0V${height}`, class: "phase" }), make("text", { x: x(place) + 4, y: 12 }, ply.phase));
+    if (ply.phase !== before) svg.append(make("path", { d: `M${x(place)} 0V${height}`, class: "phase" }), make("text", { x: x(place) + 4, y: 12 }, PHASES[ply.phase].name));
   });
   const longest = Math.max(...plies.map((ply) => ply.clock ?? 0));
   for (const side of longest > 0 ? ["white", "black"] : []) {
     const clocks = plies.filter((ply) => ply.side === side && ply.clock !== null);
     const path = clocks.map((ply) => `${x(ply.ply)} ${y((100 * ply.clock) / longest)}`).join("L");
-    if (clocks.length > 1) svg.append(make("path", { d: `M${path}`, class: `clock ${side}-clock` }, make("title", {}, `${sideName(side)}'s clock`)));
+    if (clocks.length > 1) svg.append(make("path", { d: `M${path}`, class: `clock ${side}-clock` }, make("title", {}, side === "white" ? t("White's clock") : t("Black's clock"))));
   }
   for (const ply of plies) {
     if (ply.mark && ply.mark !== "inaccuracy" && ply.win !== null) {
@@ -95,7 +108,7 @@ function scoreGraph(report, go) {
   svg.addEventListener("pointermove", point);
   if (longest <= 0) return [svg];
   const key = (side) => make("b", { class: `${side}-clock` }, sideName(side));
-  return [svg, make("p", { class: "key" }, "Lines: the clocks of ", key("white"), " and ", key("black"), `, up to ${time(longest)}.`)];
+  return [svg, make("p", { class: "key" }, `${t("Lines: the clocks of")} `, key("white"), ` ${t("and")} `, key("black"), t(", up to {time}.", { time: time(longest) }))];
 }
 
 /** Marks the ply on the board in a graph. */
@@ -120,11 +133,11 @@ function moveCells(report, go) {
     cells.push(button);
     if (ply.ply === game.book_plies && game.opening && ply.ply < plies.length) {
       if (isWhite) cells.push(make("span"));
-      cells.push(make("em", {}, `Here the game leaves the table of openings: ${game.opening}`));
+      cells.push(make("em", {}, t("Here the game leaves the table of openings: {opening}", game)));
       if (isWhite) cells.push(number(), make("span", {}, "…"));
     }
   });
-  return cells.length ? cells : [make("em", {}, "There are no moves.")];
+  return cells.length ? cells : [make("em", {}, t("There are no moves."))];
 }
 
 /** Marks the ply on the board in a list of moves. */
@@ -174,9 +187,14 @@ function chancesOf(report, ply) {
   const [before, after] = [winAt(report, ply.ply - 1), ply.win];
   if (!isBad(ply) || before === null || after === null) return "";
   const percent = (win) => `${(ply.side === "white" ? win : 100 - win).toFixed(0)} %`;
-  const whose = report.side === ply.side ? "Your" : `${sideName(ply.side)}'s`;
-  return percent(before) === percent(after) ? "" : `${whose} winning chances fell from ${percent(before)} to ${percent(after)}.`;
+  if (percent(before) === percent(after)) return "";
+  const values = { before: percent(before), after: percent(after) };
+  if (report.side === ply.side) return t("Your winning chances fell from {before} to {after}.", values);
+  return ply.side === "white" ? t("White's winning chances fell from {before} to {after}.", values) : t("Black's winning chances fell from {before} to {after}.", values);
 }
+
+/** Creates a paragraph of words that are always English, such as reasons. */
+const english = (text, attributes = {}) => make("p", { lang: "en", ...attributes }, text);
 
 /** Returns the comments on the position after this many plies. */
 function wordsAt(report, at, open, shown) {
@@ -185,15 +203,15 @@ function wordsAt(report, at, open, shown) {
   if (ply) {
     const score = [written(ply.evaluation), chancesOf(report, ply)].filter(Boolean).join(". ");
     if (score) told.push(make("p", { class: "muted" }, score));
-    for (const fact of ply.reasons.played) told.push(make("p", {}, fact.text));
-    if (ply.reply && ply.mark !== "good") told.push(lineOf("Answer", ply.reply, ply.fen, open, shown));
-    if (ply.best) told.push(lineOf("Best", ply.best, fenAt(report, at - 1), open, shown));
-    for (const fact of ply.reasons.best) told.push(make("p", {}, fact.text));
-    for (const words of ply.words) told.push(make("p", { class: "muted" }, words));
-    if (at === report.plies.length && report.game.ending) told.push(make("p", {}, `The game ended by ${report.game.ending}.`));
+    for (const fact of ply.reasons.played) told.push(english(fact.text));
+    if (ply.reply && ply.mark !== "good") told.push(lineOf(t("Answer"), ply.reply, ply.fen, open, shown));
+    if (ply.best) told.push(lineOf(t("Best"), ply.best, fenAt(report, at - 1), open, shown));
+    for (const fact of ply.reasons.best) told.push(english(fact.text));
+    for (const words of ply.words) told.push(english(words, { class: "muted" }));
+    if (at === report.plies.length && report.game.ending) told.push(english(`The game ended by ${report.game.ending}.`));
   }
-  for (const draw of report.game.draws) if (draw.ply === at) told.push(make("p", {}, draw.text));
-  if (at === 0) for (const warning of report.game.warnings) told.push(make("p", { class: "warning" }, warning));
+  for (const draw of report.game.draws) if (draw.ply === at) told.push(english(draw.text));
+  if (at === 0) for (const warning of report.game.warnings) told.push(english(warning, { class: "warning" }));
   return told;
 }
 
@@ -202,7 +220,7 @@ function wordsAt(report, at, open, shown) {
 /** Shows the shares of players by rating who play a move and the best move, in words and as a curve. */
 function sharesOf(report, ply) {
   const shares = ply?.shares;
-  if (!shares) return { words: ["Go to a move to see how many players of each rating play it."], chart: [] };
+  if (!shares) return { words: [t("Go to a move to see how many players of each rating play it.")], chart: [] };
   const [width, height, left, bottom] = [400, 160, 34, 18];
   const { ratings } = report;
   const x = (place) => left + ((width - left - 8) * place) / (ratings.length - 1);
@@ -210,7 +228,7 @@ function sharesOf(report, ply) {
   const most = Math.max(0.1, ...shares.played, ...(isOther ? shares.best : []));
   const top = Math.min(1, Math.ceil(most * 10) / 10);
   const y = (share) => 8 + (height - 8 - bottom) * (1 - share / top);
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "shares", "aria-label": "Shares of players by rating" });
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "shares", "aria-label": t("Shares of players by rating") });
   for (const share of [0, top / 2, top]) {
     svg.append(make("path", { d: `M${left} ${y(share)}H${width - 8}`, class: "axis" }), make("text", { x: 0, y: y(share) + 4 }, `${Math.round(100 * share)} %`));
   }
@@ -221,7 +239,8 @@ function sharesOf(report, ply) {
   svg.append(make("path", { d: path(shares.played), class: "played" }));
   if (isOther) svg.append(make("path", { d: path(shares.best), class: "best" }));
   const key = (kind, text) => make("b", { class: kind }, text);
-  const words = ["Players who play ", key("played", ply.san), ...(isOther ? [" and the best move, ", key("best", ply.best.moves[0].san)] : []), ", by rating."];
+  const best = isOther ? [` ${t("and the best move,")} `, key("best", ply.best.moves[0].san)] : [];
+  const words = [`${t("Players who play")} `, key("played", ply.san), ...best, t(", by rating.")];
   return { words, chart: [svg] };
 }
 
@@ -232,23 +251,28 @@ function summaryTable(report) {
   const rating = (side) => (side.estimate ? `${side.estimate.estimate} (${side.estimate.low}–${side.estimate.high})` : "–");
   const row = (name, of) => [name, ...[report.white, report.black].map((side) => String(of(side)))];
   return table(["", player(report, "white"), player(report, "black")], [
-    row("Accuracy, %", (side) => number(side.accuracy, 1)),
-    ...["Opening", "Middlegame", "Endgame"].map((phase, place) => row(phase, (side) => number(side.by_phase[place], 1))),
-    row("Blunders ??", (side) => side.blunders),
-    row("Mistakes ?", (side) => side.mistakes),
-    row("Inaccuracies ?!", (side) => side.inaccuracies),
-    row("Only moves !", (side) => side.good),
-    row("Mates missed, allowed", (side) => `${side.missed_mates}, ${side.allowed_mates}`),
-    row("Plays like", rating),
+    row(t("Accuracy, %"), (side) => number(side.accuracy, 1)),
+    ...[t("Opening"), t("Middlegame"), t("Endgame")].map((phase, place) => row(phase, (side) => number(side.by_phase[place], 1))),
+    row(t("Blunders ??"), (side) => side.blunders),
+    row(t("Mistakes ?"), (side) => side.mistakes),
+    row(t("Inaccuracies ?!"), (side) => side.inaccuracies),
+    row(t("Only moves !"), (side) => side.good),
+    row(t("Mates missed, allowed"), (side) => `${side.missed_mates}, ${side.allowed_mates}`),
+    row(t("Plays like"), rating),
   ]);
 }
 
+/** Returns how the figures were found. */
 function about(report) {
-  const people = report.people ? ` The shares of players are those of ${report.people}, a model of people's play. "Plays like" is the rating that fits all moves of the game best, with an interval that holds four players in five.` : "";
-  return `${scoresOf(report)} Marks and accuracy follow Lichess: the winning chances that a move loses. The reasons are facts that were checked on the board; where there are none, the lines speak for themselves.${people}`;
+  const marks = t("Marks and accuracy follow Lichess: the winning chances that a move loses. The reasons are facts that were checked on the board; where there are none, the lines speak for themselves.");
+  const people = report.people ? t("The shares of players are those of {people}, a model of people's play. “Plays like” is the rating that fits all moves of the game best, with an interval that holds four players in five.", report) : "";
+  return [...scoresOf(report), ` ${marks} ${people}`.trimEnd()];
 }
 
 const titleOf = (report) => `${player(report, "white")} – ${player(report, "black")}, ${report.game.result}`;
-/** Who gave the scores, and how reliable the marks are if no judge did. */
-const scoresOf = (report) => [`Scores by ${report.judge ?? report.network}, ${report.nodes} nodes a position.`, report.reliability].filter(Boolean).join(" ");
+/** Returns who gave the scores, and how reliable the marks are if no judge did. */
+function scoresOf(report) {
+  const scores = t("Scores by {judge}, {nodes} nodes a position.", { judge: report.judge ?? report.network, nodes: report.nodes });
+  return report.reliability ? [`${scores} `, make("span", { lang: "en" }, report.reliability)] : [scores];
+}
 const openingOf = (report) => (report.game.opening ? `${report.game.eco} ${report.game.opening}` : "");

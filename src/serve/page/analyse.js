@@ -11,12 +11,13 @@ import { fenOf } from "./fen.js";
 import { takeFiles } from "./files.js";
 import * as kept from "./kept.js";
 import { showLines } from "./lines.js";
+import { number, t } from "./messages.js";
 import { MoveList } from "./movelist.js";
 import { legalMove } from "./notation.js";
 import { openingOf } from "./openings.js";
 import { asked, chosenPlayer, listPlayers, searches, server } from "./opponents.js";
 import * as people from "./people.js";
-import { listGames, signOf, split } from "./pgn.js";
+import { listGames, markOf, signOf, split } from "./pgn.js";
 import { playMove } from "./sound.js";
 import { copy } from "./store.js";
 import { moveNumber } from "./tree.js";
@@ -28,7 +29,7 @@ const form = at("form");
 const engine = at("engine");
 const board = new Board(at("board"), { play, typed: at("typed") });
 const bar = new EvalBar(at("bar"));
-const moves = new MoveList(at("moves"), { choose: studying.choose });
+const moves = new MoveList(at("moves"), { choose: studying.choose, about: marked });
 
 /** Stops the running analysis. */
 let running;
@@ -60,6 +61,12 @@ function draw() {
   restart();
 }
 
+/** Returns the signs of a node's move, and its mark. */
+function marked({ nags }) {
+  const signs = nags.map(signOf).filter((sign) => !sign.startsWith("$"));
+  return { sign: signs.join(""), mark: nags.map(markOf).find(Boolean) };
+}
+
 /** Shows what the author wrote about the move. */
 function showRemark() {
   const { nags, comments, startingComments } = study.node;
@@ -81,10 +88,10 @@ function showKnown() {
   showBeside();
   const ending = studying.game().forcedEnding();
   const last = node.parent ? `${moveNumber(node)}${node.san}: ` : "";
-  const turn = node.position.turn === "white" ? "White to move." : "Black to move.";
+  const turn = node.position.turn === "white" ? t("White to move.") : t("Black to move.");
   const claim = studying.game().ending();
-  const note = claim ? ` A draw can be claimed by ${claim.why}.` : "";
-  at("status").textContent = last + (ending ? `the game is over by ${ending.why}.` : turn + note);
+  const note = claim ? ` ${t("A draw can be claimed by {why}.", { why: t(claim.why) })}` : "";
+  at("status").textContent = last + (ending ? t("the game is over by {why}.", { why: t(ending.why) }) : turn + note);
   if (node.known) return showUpdate(node.known, node);
   bar.clear();
   at("info").textContent = "";
@@ -95,8 +102,8 @@ function showKnown() {
 
 function showUpdate(update, node) {
   const { lines, turn, nodes, depth, nps, statistics } = update;
-  const rate = nps === undefined ? "" : `, ${nps.toLocaleString("en")}/s`;
-  at("info").textContent = `depth ${depth}, ${nodes.toLocaleString("en")} nodes${rate}`;
+  const rate = nps === undefined ? "" : `, ${number(nps)}/s`;
+  at("info").textContent = t("depth {depth}, {nodes} nodes", { depth, nodes: number(nodes) }) + rate;
   showLines(at("lines"), update, node.position.fullmoves, playLine);
   if (lines.length) bar.show(lines[0], turn);
   if (statistics) showArrows(statistics);
@@ -123,7 +130,7 @@ function showArrows(statistics) {
 function setRunning(controller) {
   running = controller;
   at("run").setAttribute("aria-pressed", Boolean(controller));
-  at("run").textContent = controller ? "Stop" : "Analyse";
+  at("run").textContent = controller ? t("Stop") : t("Analyse");
 }
 
 function restart() {
@@ -211,7 +218,7 @@ takeFiles(document.getElementById("analyse"), at("file"), load);
 function tellDone(button, isDone) {
   if (!isDone) return;
   const text = button.textContent;
-  button.textContent = "Copied";
+  button.textContent = t("Copied");
   setTimeout(() => (button.textContent = text), 1500);
 }
 at("copy").addEventListener("click", async ({ target }) => tellDone(target, await copy(study.tree.pgn())));

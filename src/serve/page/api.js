@@ -1,9 +1,11 @@
 // Requests to the server.
 
+import { t } from "./messages.js";
+
 /** An error response from the server. */
 export class ServerError extends Error {
   constructor(status, problem) {
-    super(problem?.detail?.replace(/`([^`]*)`/g, "“$1”") ?? `the server answers ${status}`);
+    super(problem?.detail?.replace(/`([^`]*)`/g, "“$1”") ?? t("the server answers {status}", { status }));
     this.status = status;
     this.field = problem?.field;
   }
@@ -13,7 +15,7 @@ const token = () => sessionStorage.getItem("token");
 
 /** Says what the browser only calls a failed request. */
 function unreachable(error) {
-  throw isAbort(error) ? error : new Error("The server does not answer: it may have been stopped.");
+  throw isAbort(error) ? error : new Error(t("The server does not answer: it may have been stopped."));
 }
 
 async function ask(path, options, isSecond = false) {
@@ -21,7 +23,7 @@ async function ask(path, options, isSecond = false) {
   if (token()) headers.Authorization = `Bearer ${token()}`;
   const response = await fetch(path, { ...options, headers }).catch(unreachable);
   if (response.status === 401 && !isSecond) {
-    const given = prompt("This server asks for a token:");
+    const given = prompt(t("This server asks for a token:"));
     if (given) {
       sessionStorage.setItem("token", given.trim());
       return ask(path, options, true);

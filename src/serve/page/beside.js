@@ -6,6 +6,7 @@ import { fenOf } from "./fen.js";
 import { Game, INITIAL_FEN } from "./game.js";
 import { missing, otherJudge } from "./judges.js";
 import { showLines } from "./lines.js";
+import { number, t } from "./messages.js";
 import { server } from "./opponents.js";
 import { Engine, script } from "./stockfish.js";
 import { recall, remember } from "./store.js";
@@ -32,7 +33,7 @@ function played(position, line) {
 export function show(node, choose) {
   const { judged, position } = node;
   const { turn, fullmoves } = position;
-  at("judge").textContent = judged ? `${judged.name}, ${judged.nodes.toLocaleString("en")} nodes` : missing() ?? "";
+  at("judge").textContent = judged ? t("{name}, {nodes} nodes", { name: judged.name, nodes: number(judged.nodes) }) : missing() ?? "";
   showLines(at("judged"), { lines: judged?.lines ?? [], turn }, fullmoves, choose);
 }
 
@@ -79,7 +80,7 @@ export function run(game, node, draw) {
       if (signal.aborted) return;
       leave();
       isWanted.checked = false;
-      trouble(`Stockfish failed: ${error.message}.`);
+      trouble(t("Stockfish failed: {why}.", { why: error.message }));
     }
   });
 }

@@ -6,6 +6,7 @@ import { makeSquare, parseSquare } from "/board/chessops/util.js";
 import { element } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { describe } from "./game.js";
+import { t } from "./messages.js";
 import { askPromotion } from "./promotion.js";
 import { TypedMoves } from "./typed.js";
 
@@ -122,10 +123,10 @@ export class Board {
       drawable: { shapes },
       highlight: { custom: new Map() },
     });
-    this.typed?.offer(isMine ? game : undefined, why ?? "It is not your move.");
+    this.typed?.offer(isMine ? game : undefined, why ?? t("It is not your move."));
     this.arrows([]);
     const words = describe(position);
-    this.wrap.ariaLabel = `Board. ${words}`;
+    this.wrap.ariaLabel = t("Board. {words}", { words });
     this.words.textContent = words;
   }
 

@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { element, trouble } from "./dom.js";
+import { t } from "./messages.js";
 import { listNetworks, network } from "./opponents.js";
 import { percent } from "./score.js";
 
@@ -47,10 +48,11 @@ function draw(first, second) {
     const meter = element("meter", { value: share, ariaLabel: percent(share) });
     return element("td", { className: "bar" }, percent(share), meter);
   };
-  const head = (it, name) => element("th", { textContent: it.wdl ? `${name}: wins ${percent(it.wdl.win)}, loses ${percent(it.wdl.loss)}` : name });
+  const told = ({ win, loss }, name) => t("{name}: wins {win}, loses {loss}", { name, win: percent(win), loss: percent(loss) });
+  const head = (it, name) => element("th", { textContent: it.wdl ? told(it.wdl, name) : name });
   const rows = moves.slice(0, 8).map(([san, one, other]) => element("tr", {}, element("th", { textContent: san }), cell(one), cell(other)));
   table.hidden = false;
-  table.replaceChildren(element("tr", {}, element("th", { textContent: "move" }), head(first, "first"), head(second, "second")), ...rows);
+  table.replaceChildren(element("tr", {}, element("th", { textContent: t("move") }), head(first, t("first")), head(second, t("second"))), ...rows);
 }
 
 form.addEventListener("change", compare);

@@ -1,6 +1,7 @@
 // Elements, and messages that all parts show on the page.
 
 import { hash } from "./address.js";
+import { t } from "./messages.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -41,7 +42,7 @@ export function confirmed(question, action) {
   const form = element("form", { method: "dialog" }, element("p", { textContent: question }));
   form.append(
     element("div", { className: "buttons" },
-      element("button", { value: "no", textContent: "Cancel", autofocus: true }),
+      element("button", { value: "no", textContent: t("Cancel"), autofocus: true }),
       element("button", { value: "yes", textContent: action, className: "danger" })),
   );
   dialog.append(form);

@@ -1,6 +1,7 @@
 // The opponent's answer to the offer of a draw.
 
 import { post } from "./api.js";
+import { t } from "./messages.js";
 import { network } from "./opponents.js";
 
 /** Number of plies before which a draw needs a reason. */
@@ -24,7 +25,7 @@ async function chances(game, opponent, signal) {
 export async function answerDraw(game, opponent, side, signal) {
   const { win, draw, loss } = await chances(game, opponent, signal);
   const score = draw / 2 + (game.position.turn === side ? win : loss);
-  if (score > 0.5) return { isAccepted: false, text: "Your opponent declines the draw and hopes for more." };
+  if (score > 0.5) return { isAccepted: false, text: t("Your opponent declines the draw and hopes for more.") };
   const isAccepted = game.moves.length >= EARLY || draw >= DRAWISH || score <= WORSE;
-  return { isAccepted, text: "Your opponent declines: it is too early for a draw." };
+  return { isAccepted, text: t("Your opponent declines: it is too early for a draw.") };
 }

@@ -4,8 +4,14 @@ import { Chessground } from "/board/chessground.js";
 import { element, finder } from "./dom.js";
 import { fenOf, readFen } from "./fen.js";
 import { INITIAL_FEN } from "./game.js";
+import { message, t } from "./messages.js";
 
 const ROLES = ["king", "queen", "rook", "bishop", "knight", "pawn"];
+/** What a screen reader calls the pieces. */
+const NAMES = {
+  white: [message("white king"), message("white queen"), message("white rook"), message("white bishop"), message("white knight"), message("white pawn")],
+  black: [message("black king"), message("black queen"), message("black rook"), message("black bishop"), message("black knight"), message("black pawn")],
+};
 const RIGHTS = ["K", "Q", "k", "q"];
 /** The squares of the king and the rook that each castling right requires. */
 const HOMES = { K: ["e1", "h1"], Q: ["e1", "a1"], k: ["e8", "h8"], q: ["e8", "a8"] };
@@ -33,9 +39,9 @@ function palette(color) {
     button.addEventListener("click", () => choose(given, button));
     return button;
   };
-  const pieces = ROLES.map((role) => entry(`${color} ${role}`, element("piece", { className: `${role} ${color}` }), { role, color }));
+  const pieces = ROLES.map((role, index) => entry(t(NAMES[color][index]), element("piece", { className: `${role} ${color}` }), { role, color }));
   at(color).classList.add("cg-wrap");
-  at(color).replaceChildren(...pieces, ...(color === "white" ? [entry("erase", "✕", "erase")] : []));
+  at(color).replaceChildren(...pieces, ...(color === "white" ? [entry(t("erase"), "✕", "erase")] : []));
 }
 
 function place(square) {

@@ -2,6 +2,7 @@
 // available.
 
 import { element } from "./dom.js";
+import { t } from "./messages.js";
 import { expected, percent, scoreText, whites } from "./score.js";
 
 export class EvalBar {
@@ -26,7 +27,7 @@ export class EvalBar {
     this.fill.style.height = `${share}%`;
     this.text.textContent = scoreText(score, turn).replace(/[+−]/, "").replace(/\.(\d)\d$/, ".$1");
     this.place.setAttribute("aria-valuenow", Math.round(share));
-    this.say(`Evaluation ${scoreText(score, turn)}: White wins ${win}, draw ${draw}, Black wins ${loss}`);
+    this.say(t("Evaluation {score}: White wins {win}, draw {draw}, Black wins {loss}", { score: scoreText(score, turn), win, draw, loss }));
   }
 
   clear() {
@@ -34,7 +35,7 @@ export class EvalBar {
     this.fill.style.height = "0";
     this.text.textContent = "";
     this.place.setAttribute("aria-valuenow", "50");
-    this.say("Evaluation: not known yet");
+    this.say(t("Evaluation: not known yet"));
   }
 
   /** Puts White's end of the bar at White's side of the board. */

@@ -7,6 +7,7 @@ import { element, finder, playFrom, settled, trouble } from "./dom.js";
 import * as compare from "./compare.js";
 import { fenOf } from "./fen.js";
 import * as imagine from "./imagine.js";
+import { message, t } from "./messages.js";
 import { listNetworks, network } from "./opponents.js";
 import { percent } from "./score.js";
 import { save } from "./store.js";
@@ -82,14 +83,14 @@ async function explain() {
   at("figure").replaceChildren();
   at("legend").textContent = "";
   at("values").textContent = "";
-  if (!name) return say("No network here can be looked into.");
-  if (ending) return say(`The game is over: ${ending.why}. There is nothing to explain.`);
-  if (isAttention && network(name).family === WITHOUT_ATTENTION) return say("This network has no attention: choose another picture.");
+  if (!name) return say(t("No network here can be looked into."));
+  if (ending) return say(t("The game is over: {why}. There is nothing to explain.", { why: t(ending.why) }));
+  if (isAttention && network(name).family === WITHOUT_ATTENTION) return say(t("This network has no attention: choose another picture."));
   const request = { ...studying.game().request(), network: name };
   const current = answers;
   try {
     if (isAttention) return showAttention(await attention(request), current);
-    say("The network is being looked into…");
+    say(t("The network is being looked into…"));
     const question = { ...request, attention: false, ...(reads && { elo: Number(elo) }) };
     const { explanation } = await asked("/v1/explain", question);
     if (current === answers && viewed() === view) {
@@ -107,9 +108,12 @@ async function explain() {
 /** Shows the position's value beside the values after its best moves. */
 function showValues({ evaluation, moves, lookahead: { best, gap, is_large: isLarge, usual_gap: usual } }) {
   const after = best.map((index) => `${moves[index].san}\u00a0${value(moves[index].q)}`).join(", ");
-  const difference = `${Math.abs(gap).toFixed(2)} ${gap > 0 ? "more" : "less"}`;
-  const doubt = isLarge ? ` The network disagrees with itself: it expects ${difference} here than after its best move. Usually the difference is ${usual}.` : "";
-  at("values").textContent = `Expected result ${value(evaluation.q)}, after the best moves ${after}.${doubt}`;
+  const values = { difference: Math.abs(gap).toFixed(2), usual };
+  const doubt = gap > 0
+    ? t("The network disagrees with itself: it expects {difference} more here than after its best move. Usually the difference is {usual}.", values)
+    : t("The network disagrees with itself: it expects {difference} less here than after its best move. Usually the difference is {usual}.", values);
+  const expected = t("Expected result {value}, after the best moves {after}.", { value: value(evaluation.q), after });
+  at("values").textContent = isLarge ? `${expected} ${doubt}` : expected;
 }
 
 const say = (text) => (at("status").textContent = text);
@@ -130,8 +134,8 @@ function showAttention(seen, current) {
   board.light(weights);
   const squares = weights.map((weight, index) => [weight, nameOf(index)]).sort(([one], [other]) => other - one);
   const most = squares.slice(0, 4).map(([weight, name]) => `${name} ${percent(weight)}`);
-  say(`From ${square} the head looks at ${most.join(", ")}.`);
-  at("legend").textContent = `Layer ${layer} of ${layers}, head ${head} of ${heads}. Click a square to see where the head looks from there.`;
+  say(t("From {square} the head looks at {squares}.", { square, squares: most.join(", ") }));
+  at("legend").textContent = t("Layer {layer} of {layers}, head {head} of {heads}. Click a square to see where the head looks from there.", { layer, layers, head, heads });
   trouble("");
 }
 
@@ -144,7 +148,14 @@ function look(name) {
 // Pictures
 
 const chosen = ({ moves, chosen }) => moves[chosen];
-const PIECES = { p: "pawn", n: "knight", b: "bishop", r: "rook", q: "queen", k: "king" };
+const WHITE = {
+  p: message("White's pawn on {square}"), n: message("White's knight on {square}"), b: message("White's bishop on {square}"),
+  r: message("White's rook on {square}"), q: message("White's queen on {square}"), k: message("White's king on {square}"),
+};
+const BLACK = {
+  p: message("Black's pawn on {square}"), n: message("Black's knight on {square}"), b: message("Black's bishop on {square}"),
+  r: message("Black's rook on {square}"), q: message("Black's queen on {square}"), k: message("Black's king on {square}"),
+};
 
 function table(head, rows) {
   const cells = (kind, texts) => texts.map((textContent) => element(kind, { textContent }));
@@ -154,13 +165,13 @@ function table(head, rows) {
 
 /** Says in words which pieces matter most; they are sorted by their worth. */
 function inWords({ occlusion: { q } }, worth) {
-  const turn = studying.game().position.turn === "white" ? "White" : "Black";
-  const chances = (q) => percent((1 + q) / 2);
-  const told = [`${turn} is to move and can expect ${chances(q)} of the points.`];
-  const own = worth.find((it) => it.side === turn && it.worth > 0);
-  if (own) told.push(`The ${own.name} matters most: without it, ${chances(own.q)} would remain.`);
-  const other = worth.find((it) => it.side !== turn && it.worth < 0);
-  if (other) told.push(`${other.side}'s ${other.name} is the strongest on the other side: without it, ${turn} could expect ${chances(other.q)}.`);
+  const isWhite = studying.game().position.turn === "white";
+  const chances = (q) => ({ share: percent((1 + q) / 2) });
+  const told = [isWhite ? t("White is to move and can expect {share} of the points.", chances(q)) : t("Black is to move and can expect {share} of the points.", chances(q))];
+  const own = worth.find((it) => it.isWhite === isWhite && it.worth > 0);
+  if (own) told.push(t("{piece} matters most: without it, {share} would remain.", { piece: own.name, ...chances(own.q) }));
+  const other = worth.find((it) => it.isWhite !== isWhite && it.worth < 0);
+  if (other) told.push(t("{piece} is the strongest on the other side: without it, {share} could be expected.", { piece: other.name, ...chances(other.q) }));
   return told.join(" ");
 }
 
@@ -168,20 +179,19 @@ const views = {
   /** Shows how much the value falls without each piece. */
   pieces(explanation) {
     const { q, pieces } = explanation.occlusion;
-    const worth = pieces.filter((it) => it.q !== null).map((it) => ({
-      ...it,
-      worth: (q - it.q) / 2,
-      side: it.piece === it.piece.toUpperCase() ? "White" : "Black",
-      name: `${PIECES[it.piece.toLowerCase()]} on ${nameOf(it.square)}`,
-    }));
+    const worth = pieces.filter((it) => it.q !== null).map((it) => {
+      const isWhite = it.piece === it.piece.toUpperCase();
+      const name = t((isWhite ? WHITE : BLACK)[it.piece.toLowerCase()], { square: nameOf(it.square) });
+      return { ...it, isWhite, name, worth: (q - it.q) / 2 };
+    });
     const weights = new Array(64).fill(0);
     for (const it of worth) weights[it.square] = it.worth;
     board.light(weights);
     worth.sort((one, other) => Math.abs(other.worth) - Math.abs(one.worth));
     say(inWords(explanation, worth));
-    at("legend").textContent = "Each piece is removed in turn. Red: the side to move would expect to score less without it. Blue: more.";
-    const rows = worth.slice(0, ROWS).map((it) => [`${it.side} ${it.name}`, signed(it.worth)]);
-    at("figure").replaceChildren(table(["piece", "worth in expected score"], rows));
+    at("legend").textContent = t("Each piece is removed in turn. Red: the side to move would expect to score less without it. Blue: more.");
+    const rows = worth.slice(0, ROWS).map((it) => [it.name, signed(it.worth)]);
+    at("figure").replaceChildren(table([t("piece"), t("worth in expected score")], rows));
   },
 
   /** Shows the contribution of each square to the move. */
@@ -190,10 +200,10 @@ const views = {
     const { san, uci } = chosen(explanation);
     board.light(squares);
     board.arrows([{ uci, share: 0.5 }]);
-    say(`The squares that speak for ${san}.`);
-    at("legend").textContent = `Integrated gradients of the probability of ${san}. Red squares speak for the move, blue ones against it.`;
+    say(t("The squares that speak for {move}.", { move: san }));
+    at("legend").textContent = t("Red squares speak for the move, blue ones against it, as the network weighs them.");
     const rows = squares.map((value, index) => [nameOf(index), value]).sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
-    at("figure").replaceChildren(table(["square", "share of log probability"], rows.slice(0, ROWS).map(([name, value]) => [name, value.toFixed(2)])));
+    at("figure").replaceChildren(table([t("square"), t("weight")], rows.slice(0, ROWS).map(([name, value]) => [name, value.toFixed(2)])));
   },
 
   /** Shows the probabilities of moves after each layer. */
@@ -203,12 +213,12 @@ const views = {
     const lines = best.map(({ san, index }) => ({ name: san, points: lens.map(({ layer, policy }) => [layer, policy[index]]) }));
     const layers = lens.map(({ layer }) => layer);
     board.arrows(best.map(({ uci, prior }) => ({ uci, share: prior })));
-    say(`The policy's first move is ${best[0].san}, at ${percent(best[0].prior)}.`);
-    at("legend").textContent = "The probability of each move if it were read off after this layer. Only the last layer was trained to be read.";
+    say(t("The network's first thought is {move}, at {share}.", { move: best[0].san, share: percent(best[0].prior) }));
+    at("legend").textContent = t("The probability of each move if it were read off after this layer. Only the last layer was trained to be read.");
     at("figure").replaceChildren(chart(lines, {
-      x: { from: layers[0], to: layers.at(-1), ticks: layers, label: "layer" },
+      x: { from: layers[0], to: layers.at(-1), ticks: layers, label: t("layer") },
       y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (value) => `${100 * value} %` },
-      words: "The probability of each move after each layer",
+      words: t("The probability of each move after each layer"),
     }));
   },
 };
@@ -217,11 +227,11 @@ form.addEventListener("input", explainSoon);
 form.addEventListener("submit", (event) => event.preventDefault());
 at("save").addEventListener("click", saveAll);
 async function saveAll() {
-  say("The explanation is being written…");
+  say(t("The explanation is being written…"));
   try {
     const page = await html("/v1/explain", { ...studying.game().request(), network: form.elements.network.value });
     save(page, "explanation.html", "text/html");
-    say("The explanation is saved: a page of its own, with every layer and head.");
+    say(t("The explanation is saved: a page of its own, with every layer and head."));
     trouble("");
   } catch (error) {
     say("");

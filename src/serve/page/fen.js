@@ -3,6 +3,7 @@
 import { Chess } from "/board/chessops/chess.js";
 import { makeFen, parseFen } from "/board/chessops/fen.js";
 import { opposite } from "/board/chessops/util.js";
+import { t } from "./messages.js";
 
 /** Returns whether a text is meant as a FEN rather than as moves. */
 export const isFen = (text) => /^(?!1\/2-1\/2)\S+\/\S+\//.test(tidy(text.slice(0, 200)));
@@ -25,7 +26,7 @@ export function readFen(text) {
   const setup = parseFen(fen).unwrap(
     (it) => it,
     () => {
-      throw new Error("This is not a FEN: see the fields after the board.");
+      throw new Error(t("This is not a FEN: see the fields after the board."));
     },
   );
   const illegal = setupProblem(setup);
@@ -33,7 +34,7 @@ export function readFen(text) {
   return Chess.fromSetup(setup).unwrap(
     (it) => it,
     () => {
-      throw new Error("The rules of chess do not allow this position.");
+      throw new Error(t("The rules of chess do not allow this position."));
     },
   );
 }
@@ -42,40 +43,39 @@ export const fenOf = (position) => makeFen(position.toSetup());
 
 function boardProblem(board) {
   const ranks = board.split("/");
-  if (ranks.length !== 8) return `A FEN has eight ranks with slashes between them; this one has ${ranks.length}.`;
+  if (ranks.length !== 8) return t("A FEN has eight ranks with slashes between them; this one has {count}.", { count: ranks.length });
   for (const [index, rank] of ranks.entries()) {
-    const name = `Rank ${8 - index} (${rank || "empty"})`;
+    const values = { rank: 8 - index, text: rank || "–" };
     const foreign = rank.match(/[^pnbrqkPNBRQK1-8]/);
-    if (foreign) return `${name} contains “${foreign[0]}”, which stands for no piece.`;
+    if (foreign) return t("Rank {rank} ({text}) contains “{letter}”, which stands for no piece.", { ...values, letter: foreign[0] });
     const squares = [...rank].reduce((sum, it) => sum + (Number(it) || 1), 0);
-    if (squares !== 8) return `${name} describes ${squares} squares instead of 8.`;
+    if (squares !== 8) return t("Rank {rank} ({text}) describes {squares} squares instead of 8.", { ...values, squares });
   }
 }
 
 function fieldProblem([, turn = "w", castling = "-", passant = "-", half = "0", full = "1", ...rest]) {
-  if (!/^[wb]$/.test(turn)) return `After the board comes w or b for the side to move, not “${turn}”.`;
-  if (!/^(-|[KQkqA-Ha-h]{1,4})$/.test(castling)) return `Castling rights are letters of KQkq or -, not “${castling}”.`;
-  if (!/^(-|[a-h][36])$/.test(passant)) return `The en passant square is - or on rank 3 or 6, not “${passant}”.`;
-  if (!/^\d+$/.test(half) || !/^\d+$/.test(full)) return "A FEN ends in two numbers: half-moves since a capture, and the move's number.";
-  if (rest.length) return `A FEN has six fields; “${rest.join(" ")}” comes after them.`;
+  if (!/^[wb]$/.test(turn)) return t("After the board comes w or b for the side to move, not “{text}”.", { text: turn });
+  if (!/^(-|[KQkqA-Ha-h]{1,4})$/.test(castling)) return t("Castling rights are letters of KQkq or -, not “{text}”.", { text: castling });
+  if (!/^(-|[a-h][36])$/.test(passant)) return t("The en passant square is - or on rank 3 or 6, not “{text}”.", { text: passant });
+  if (!/^\d+$/.test(half) || !/^\d+$/.test(full)) return t("A FEN ends in two numbers: half-moves since a capture, and the move's number.");
+  if (rest.length) return t("A FEN has six fields; “{text}” comes after them.", { text: rest.join(" ") });
 }
 
 function setupProblem(setup) {
   const { board, turn } = setup;
   for (const color of ["white", "black"]) {
     const kings = board.pieces(color, "king").size();
-    const name = color === "white" ? "White" : "Black";
-    if (kings === 0) return `${name} has no king.`;
-    if (kings > 1) return `${name} has ${kings} kings.`;
+    const side = color === "white" ? t("White") : t("Black");
+    if (kings === 0) return t("{side} has no king.", { side });
+    if (kings > 1) return t("{side} has {kings} kings.", { side, kings });
   }
   for (const square of board.pawn) {
-    if (square < 8 || square > 55) return "A pawn cannot stand on the first or the last rank.";
+    if (square < 8 || square > 55) return t("A pawn cannot stand on the first or the last rank.");
   }
   const position = Chess.default();
   position.board = board;
   position.turn = opposite(turn);
   if (position.isCheck()) {
-    const [mover, other] = turn === "white" ? ["White", "Black"] : ["Black", "White"];
-    return `${other} is in check although it is ${mover}'s move.`;
+    return turn === "white" ? t("Black is in check although it is White's move.") : t("White is in check although it is Black's move.");
   }
 }

@@ -4,6 +4,7 @@ import { INITIAL_FEN } from "/board/chessops/fen.js";
 import { makeSan } from "/board/chessops/san.js";
 import { makeUci, opposite } from "/board/chessops/util.js";
 import { fenOf, readFen } from "./fen.js";
+import { message, t } from "./messages.js";
 import { legalMove } from "./notation.js";
 
 /** A game without variations. */
@@ -69,11 +70,11 @@ export class Game {
     const position = this.position;
     const outcome = position.outcome();
     if (position.isCheckmate()) {
-      return { why: "checkmate", result: outcome.winner === "white" ? "1-0" : "0-1" };
+      return { why: message("checkmate"), result: outcome.winner === "white" ? "1-0" : "0-1" };
     }
     const drawn = (why) => ({ why, result: "1/2-1/2" });
-    if (position.isStalemate()) return drawn("stalemate");
-    return position.isInsufficientMaterial() ? drawn("insufficient material") : undefined;
+    if (position.isStalemate()) return drawn(message("stalemate"));
+    return position.isInsufficientMaterial() ? drawn(message("insufficient material")) : undefined;
   }
 
   /** Returns how the game ended, by force or by a claim, which nobody has to make here. */
@@ -82,8 +83,8 @@ export class Game {
     const last = keyOf(this.position);
     const isRepeated = () => this.positions.filter((it) => keyOf(it) === last).length >= 3;
     if (this.forcedEnding()) return this.forcedEnding();
-    if (this.position.halfmoves >= 100) return drawn("fifty moves");
-    return isRepeated() ? drawn("threefold repetition") : undefined;
+    if (this.position.halfmoves >= 100) return drawn(message("fifty moves"));
+    return isRepeated() ? drawn(message("threefold repetition")) : undefined;
   }
 
   /** Returns the position with its history since the last null move, in the format of a request. */
@@ -121,16 +122,17 @@ export const numbered = (sans, turn, fullmoves) => numberedMoves(sans, turn, ful
 
 /** Describes the position on the board in words. */
 export function describe(position) {
-  const names = ["king", "queen", "rook", "bishop", "knight", "pawn"];
+  const names = [message("king"), message("queen"), message("rook"), message("bishop"), message("knight"), message("pawn")];
   const square = (at) => "abcdefgh"[at % 8] + (1 + (at >> 3));
   const side = (color) => {
     const groups = names.map((role) => {
       const squares = [...position.board.pieces(color, role)].map(square);
-      return squares.length ? `${role} ${squares.join(" ")}` : "";
+      return squares.length ? `${t(role)} ${squares.join(" ")}` : "";
     });
-    return `${color}: ${groups.filter(Boolean).join(", ")}`;
+    return groups.filter(Boolean).join(", ");
   };
-  return `${side("white")}; ${side("black")}; ${position.turn} to move`;
+  const values = { white: side("white"), black: side("black") };
+  return position.turn === "white" ? t("white: {white}; black: {black}; white to move", values) : t("white: {white}; black: {black}; black to move", values);
 }
 
 export { INITIAL_FEN, opposite };

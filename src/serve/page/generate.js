@@ -5,6 +5,7 @@ import { Board } from "./board.js";
 import { analyse, element, finder, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { Game, numbered } from "./game.js";
+import { plural, t } from "./messages.js";
 import { listNetworks, server } from "./opponents.js";
 import { copy, save } from "./store.js";
 import { Tree } from "./tree.js";
@@ -45,7 +46,7 @@ function replay(isOn) {
   clearInterval(replaying);
   replaying = isOn ? setInterval(() => step(1), PACE) : undefined;
   at("run").setAttribute("aria-pressed", isOn);
-  at("run").textContent = isOn ? "Pause" : "Replay";
+  at("run").textContent = isOn ? t("Pause") : t("Replay");
 }
 
 function choose(written, button) {
@@ -61,7 +62,8 @@ function add(written) {
   games.push(written);
   const sans = written.moves.map(({ san }) => san);
   const opening = numbered(sans.slice(0, 8), "white", 1);
-  const length = `${Math.ceil(sans.length / 2)} moves`;
+  const moves = Math.ceil(sans.length / 2);
+  const length = plural(moves, t("{count} move", { count: moves }), t("{count} moves", { count: moves }));
   const button = element("button", {}, element("b", { textContent: `${written.result ?? "*"}` }), ` ${written.end}, ${length}: ${opening}`);
   button.addEventListener("click", () => choose(written, button));
   at("games").append(element("li", {}, button));
@@ -84,13 +86,13 @@ form.addEventListener("submit", async (event) => {
   games = [];
   at("games").replaceChildren();
   at("stop").hidden = false;
-  at("status").textContent = "The network is writing…";
+  at("status").textContent = t("The network is writing…");
   trouble("");
   try {
     for await (const update of stream("/v1/generate", request, own.signal)) {
       if (update.event === "error") throw new Error(update.detail);
       add(update);
-      at("status").textContent = `${games.length} of ${request.games ?? 1} games written.`;
+      at("status").textContent = t("{written} of {count} games written.", { written: games.length, count: request.games ?? 1 });
     }
   } catch (error) {
     if (!isAbort(error)) {
@@ -128,7 +130,7 @@ export function begin() {
   const has = form.elements.network.options.length > 0;
   document.querySelector('nav a[href="#generate"]').hidden = !has;
   at("start").disabled = !has;
-  at("status").textContent = has ? "Let a network write whole games, and watch them." : "No network here writes games.";
+  at("status").textContent = has ? t("Let a network write whole games, and watch them.") : t("No network here writes games.");
   draw();
 }
 

@@ -3,6 +3,7 @@
 import { post } from "./api.js";
 import { Board } from "./board.js";
 import { finder, trouble } from "./dom.js";
+import { t } from "./messages.js";
 import { server } from "./opponents.js";
 
 const details = document.getElementById("imagine");
@@ -37,7 +38,8 @@ function draw() {
   });
   board.ground.set({ fen: placement(pieces), highlight: { custom }, movable: { color: undefined } });
   const told = moves.map(({ uci, probability, known }) => `${uci} ${Math.round(100 * probability)} %${known ? "" : "?"}`);
-  at("status").textContent = `Half-move ${ply.value} after step ${step.value}; grey squares are not known yet. Moves: ${told.join(", ")}. Legal line: ${imagined.line.join(" ")}.`;
+  const values = { number: ply.value, step: step.value, moves: told.join(", "), line: imagined.line.join(" ") };
+  at("status").textContent = t("Half-move {number} after step {step}; grey squares are not known yet. Moves: {moves}. Legal line: {line}.", values);
 }
 
 form.addEventListener("submit", async (event) => {

@@ -1,6 +1,7 @@
 // The judge that scores the moves in a review: Stockfish on the server, Stockfish in this browser, or Tessera itself.
 
 import { NODES } from "./judging.js";
+import { number, t } from "./messages.js";
 import { server } from "./opponents.js";
 import { setting } from "./settings.js";
 import { script } from "./stockfish.js";
@@ -13,9 +14,9 @@ const available = new Map();
 
 /** Finds out which judges there are. */
 export async function begin() {
-  if (server.judge) available.set("server", { ...server.judge, name: `${server.judge.name} on the server` });
-  if (await script()) available.set("browser", { name: "Stockfish in this browser", nodes: NODES });
-  else note.textContent = "This page comes without Stockfish.";
+  if (server.judge) available.set("server", { ...server.judge, name: t("{name} on the server", server.judge) });
+  if (await script()) available.set("browser", { name: t("Stockfish in this browser"), nodes: NODES });
+  else note.textContent = t("This page comes without Stockfish.");
   available.set("none", { name: "Tessera" });
   for (const field of fields) field.disabled = !available.has(field.value);
 }
@@ -38,6 +39,6 @@ export const missing = () => (available.size > 1 ? undefined : note.textContent)
 /** Describes the judge to use, and how to get a better one if there is none. */
 export function describeJudge() {
   const { name, nodes } = available.get(chosenJudge());
-  if (nodes) return `Judge: ${name}, ${nodes.toLocaleString("en")} nodes a position.`;
-  return `No judge: the marks come from Tessera's own scores. ${missing() ?? ""}`.trim();
+  if (nodes) return t("Judge: {name}, {nodes} nodes a position.", { name, nodes: number(nodes) });
+  return `${t("No judge: the marks come from Tessera's own scores.")} ${missing() ?? ""}`.trim();
 }

@@ -2,6 +2,7 @@
 // judge in src/review/judge.rs, but its smaller network errs more often: large losses are in doubt as well, and
 // contradictory scores get a round of their own.
 
+import { t } from "./messages.js";
 import { Engine, script } from "./stockfish.js";
 
 /** Nodes per position. */
@@ -115,7 +116,7 @@ export async function judge(games, signal, hear) {
         for (const place of stretch.toReversed()) {
           const moves = one.game.moves.slice(0, place).map(({ uci }) => uci);
           const found = await engine.search({ start: one.game.fen, moves, nodes });
-          if (!found) throw new Error("it finds no move in a position that has one");
+          if (!found) throw new Error(t("it finds no move in a position that has one"));
           one.keep(place, found, lines);
           hear({ number, place, score: one.scores[place], done: (done += 1), all });
         }

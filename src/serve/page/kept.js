@@ -2,6 +2,7 @@
 
 import * as analyses from "./analyses.js";
 import { confirmed, element, finder } from "./dom.js";
+import { locale, t } from "./messages.js";
 import { describe } from "./pgn.js";
 import * as studying from "./study.js";
 
@@ -9,7 +10,7 @@ import * as studying from "./study.js";
 const SHOWN = 40;
 
 const at = finder("analyse");
-const dates = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
 /** Returns an analysis's name, or else its players or first moves. */
 function nameOf({ name, pgn }) {
@@ -25,9 +26,9 @@ function draw() {
     const open = element("button", { type: "button" }, element("span", { textContent: name }), `, ${dates.format(analysis.date)}`);
     if (analysis.isHere) open.setAttribute("aria-current", "true");
     open.addEventListener("click", () => studying.resume(analysis.key));
-    const remove = element("button", { type: "button", textContent: "Delete", ariaLabel: `Delete ${name}` });
+    const remove = element("button", { type: "button", textContent: t("Delete"), ariaLabel: t("Delete {name}", { name }) });
     remove.addEventListener("click", async () => {
-      if (await confirmed(`Delete the analysis “${name}”? It cannot be brought back.`, "Delete")) analyses.remove(analysis.key);
+      if (await confirmed(t("Delete the analysis “{name}”? It cannot be brought back.", { name }), t("Delete"))) analyses.remove(analysis.key);
     });
     return element("li", {}, open, remove);
   }));

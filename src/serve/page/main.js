@@ -7,6 +7,7 @@ import { element, trouble } from "./dom.js";
 import * as explain from "./explain.js";
 import * as generate from "./generate.js";
 import * as judges from "./judges.js";
+import { t } from "./messages.js";
 import { server } from "./opponents.js";
 import * as play from "./play.js";
 import * as mistakes from "./practice.js";
@@ -34,8 +35,8 @@ function show() {
   }
   const { part, fen, isDamaged } = address.read();
   parts[name].enter(fen);
-  if (isDamaged) trouble("The link is damaged, so its position is missing: it may have been cut off.");
-  if (part && part !== name) trouble(`The link names no part of this page: there is no “${part}”.`);
+  if (isDamaged) trouble(t("The link is damaged, so its position is missing: it may have been cut off."));
+  if (part && part !== name) trouble(t("The link names no part of this page: there is no “{part}”.", { part }));
 }
 
 /** Opens a game, given as text, in the analysis. */
@@ -53,7 +54,7 @@ addEventListener("review", ({ detail }) => {
 /** Shows an error message until the user does something else. */
 addEventListener("trouble", ({ detail: { text, retry } }) => {
   const place = document.getElementById("trouble");
-  const button = element("button", { textContent: "Try again" });
+  const button = element("button", { textContent: t("Try again") });
   button.addEventListener("click", retry);
   place.replaceChildren(text, ...(retry ? [" ", button] : []));
   place.hidden = !text;

@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { opposite } from "./game.js";
+import { message, t } from "./messages.js";
 
 /** Usual values of the pieces, most valuable first. */
 const VALUES = { queen: 9, rook: 5, bishop: 3, knight: 3, pawn: 1 };
@@ -17,6 +18,9 @@ function captured(game, side) {
   return taken.sort((one, other) => order.indexOf(one) - order.indexOf(other));
 }
 
+/** The names of captured pieces, which stand in a list. */
+const NAMES = { queen: message("queen"), rook: message("rook"), bishop: message("bishop"), knight: message("knight"), pawn: message("pawn") };
+
 const worth = ({ board }, side) => Object.entries(VALUES).reduce((sum, [role, value]) => sum + value * board.pieces(side, role).size(), 0);
 
 /** Shows what a side has captured, and by how much it is ahead. */
@@ -29,6 +33,7 @@ export function showTaken(place, game, side) {
   });
   place.replaceChildren(...pieces, ...(lead > 0 ? [element("b", { textContent: `+${lead}` })] : []));
   place.setAttribute("role", "img");
-  const words = taken.length ? `Captured: ${taken.join(", ")}.` : "Nothing captured.";
-  place.ariaLabel = `${words}${lead > 0 ? ` Ahead by ${lead}.` : ""}`;
+  const names = taken.map((role) => t(NAMES[role])).join(", ");
+  const words = taken.length ? t("Captured: {pieces}.", { pieces: names }) : t("Nothing captured.");
+  place.ariaLabel = lead > 0 ? `${words} ${t("Ahead by {lead}.", { lead })}` : words;
 }

@@ -3,16 +3,17 @@
 import { normalizeMove } from "/board/chessops/chess.js";
 import { parseSan } from "/board/chessops/san.js";
 import { parseUci } from "/board/chessops/util.js";
+import { message } from "./messages.js";
 
 /** The letters of king, queen, rook, bishop and knight. English comes first. */
 export const LANGUAGES = [
-  { name: "English", letters: ["K", "Q", "R", "B", "N"] },
-  { name: "German", letters: ["K", "D", "T", "L", "S"] },
-  { name: "French", letters: ["R", "D", "T", "F", "C"] },
-  { name: "Spanish", letters: ["R", "D", "T", "A", "C"] },
-  { name: "Portuguese", letters: ["R", "D", "T", "B", "C"] },
-  { name: "Dutch", letters: ["K", "D", "T", "L", "P"] },
-  { name: "Russian", letters: ["Кр", "Ф", "Л", "С", "К"] },
+  { name: message("English"), letters: ["K", "Q", "R", "B", "N"] },
+  { name: message("German"), letters: ["K", "D", "T", "L", "S"] },
+  { name: message("French"), letters: ["R", "D", "T", "F", "C"] },
+  { name: message("Spanish"), letters: ["R", "D", "T", "A", "C"] },
+  { name: message("Portuguese"), letters: ["R", "D", "T", "B", "C"] },
+  { name: message("Dutch"), letters: ["K", "D", "T", "L", "P"] },
+  { name: message("Russian"), letters: ["Кр", "Ф", "Л", "С", "К"] },
 ];
 const [ENGLISH] = LANGUAGES;
 const FIGURINES = "♔♕♖♗♘♙♚♛♜♝♞♟";

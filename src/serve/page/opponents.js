@@ -1,17 +1,18 @@
 // The available opponents: agents and networks.
 
 import { element } from "./dom.js";
+import { message, t } from "./messages.js";
 
 /** The server's capabilities, from `/v1/agents`. */
 export const server = { agents: [], networks: [], limits: {} };
 
 const words = {
-  mcts: "a search",
-  policy: "first choice",
-  value: "one move ahead",
-  human: "like people",
-  diffusion: "imagines the future",
-  world: "a search in imagination",
+  mcts: message("A search"),
+  policy: message("First choice"),
+  value: message("One move ahead"),
+  human: message("Like people"),
+  diffusion: message("Imagines the future"),
+  world: message("A search in imagination"),
 };
 
 /** Returns the players: every agent with its own network, and additional networks with suitable agents. */
@@ -37,7 +38,7 @@ export const usualPlayer = (agent) => players().find((it) => it.agent === agent 
 /** Fills a list with the players; the agent `chosen` comes first. `none`, if given, is the entry for no player. */
 export function listPlayers(select, chosen, none) {
   const options = players().map((player, index) => {
-    const text = `${player.agent}: ${words[player.agent]} (${player.title})`;
+    const text = `${t(words[player.agent])} (${player.title})`;
     const selected = player.agent === chosen && player.isUsual;
     return element("option", { value: index, textContent: text, selected });
   });

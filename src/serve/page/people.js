@@ -3,6 +3,7 @@
 import { isAbort, post } from "./api.js";
 import { chart, key } from "./chart.js";
 import { element, finder, settled, trouble } from "./dom.js";
+import { t } from "./messages.js";
 import { network } from "./opponents.js";
 import { percent } from "./score.js";
 import { study, game, play } from "./study.js";
@@ -42,7 +43,7 @@ export function show() {
   const { node } = study;
   const isOver = Boolean(game().forcedEnding());
   const reads = network("human")?.ratings;
-  const none = reads ? (isOver ? "The game is over here." : "") : "No network here knows what people play.";
+  const none = reads ? (isOver ? t("The game is over here.") : "") : t("No network here knows what people play.");
   at("none").textContent = none;
   at("none").hidden = !none;
   for (const name of ["chart", "moves", "note"]) at(name).hidden = Boolean(none);
@@ -54,8 +55,8 @@ export function show() {
 
 /** Returns what limits the shares at a rating. */
 function note(rating) {
-  if (!study.node.people.corrected) return "This network sees mates in one and hanging pieces alike at every rating.";
-  return rating > MASTERS ? `Above ${MASTERS}, the shares are learned from masters' games; none are given above 2600.` : "";
+  if (!study.node.people.corrected) return t("This network sees mates in one and hanging pieces alike at every rating.");
+  return rating > MASTERS ? t("Above {rating}, the shares are learned from masters' games; none are given above 2600.", { rating: MASTERS }) : "";
 }
 
 function draw() {
@@ -67,10 +68,10 @@ function draw() {
   const top = Math.min(1, Math.ceil(most * 5 + 0.25) / 5);
   const share = (value) => `${Math.round(100 * value)} %`;
   const drawing = chart(lines, {
-    x: { from: ratings[0], to: ratings.at(-1), ticks: [600, 1000, 1400, 1800, 2200, 2600], label: "rating" },
+    x: { from: ratings[0], to: ratings.at(-1), ticks: [600, 1000, 1400, 1800, 2200, 2600], label: t("rating") },
     y: { from: 0, to: top, ticks: [0, top / 2, top], format: share },
     marked: rating,
-    words: "The share of players who play each move, from 600 to 2600",
+    words: t("The share of players who play each move, from 600 to 2600"),
   });
   at("chart").replaceChildren(drawing);
   at("note").textContent = note(rating);

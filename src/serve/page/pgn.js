@@ -3,6 +3,7 @@
 import { defaultHeaders } from "/board/chessops/pgn.js";
 import { element } from "./dom.js";
 import { isFen } from "./fen.js";
+import { t } from "./messages.js";
 
 /** Maximum number of games read from a text. */
 const MOST = 500;
@@ -27,6 +28,12 @@ const NAGS = Object.entries({
 const SIGNS = new Map(NAGS.flatMap(([number, signs]) => signs.split(" ").map((sign) => [sign, Number(number)])));
 const names = new Map(NAGS.map(([number, signs]) => [Number(number), signs.split(" ")[0]]));
 
+/** The marks of the glyphs ! ? !! ?? ?!, by their numbers. */
+const MARKS = { 1: "good", 2: "mistake", 3: "good", 4: "blunder", 6: "inaccuracy" };
+
+/** Returns the mark of a glyph, given its number, if it judges the move so. */
+export const markOf = (nag) => MARKS[nag];
+
 /** Returns the sign of a glyph, given its number. */
 export const signOf = (nag) => names.get(nag) ?? `$${nag}`;
 
@@ -47,7 +54,7 @@ export function split(text) {
 export function describe(pgn) {
   const tag = (name) => pgn.match(new RegExp(`^\\[${name}\\s+"(.*)"\\]`, "m"))?.[1].replace(/^\?+$/, "") ?? "";
   if (!tag("White") && !tag("Black")) return "";
-  const players = `${tag("White") || "White"} – ${tag("Black") || "Black"}`;
+  const players = `${tag("White") || t("White")} – ${tag("Black") || t("Black")}`;
   const rest = [tag("Result").replace("*", ""), tag("Date").replaceAll(/\?+\.?/g, "")].filter(Boolean);
   return [players, ...rest].join(", ");
 }

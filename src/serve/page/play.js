@@ -9,6 +9,7 @@ import { answerDraw } from "./draw.js";
 import { fenOf } from "./fen.js";
 import { Game, opposite } from "./game.js";
 import { showTaken } from "./material.js";
+import { message, t } from "./messages.js";
 import { MoveList } from "./movelist.js";
 import { openingOf } from "./openings.js";
 import { asked, searches } from "./opponents.js";
@@ -21,7 +22,9 @@ import { Tree } from "./tree.js";
 /** Minimum time in milliseconds that an opponent's move takes. */
 const PACE = 350;
 /** Why a game ended when a clock ran out. */
-const TIME = "time forfeit";
+const TIME = message("time forfeit");
+/** Why a game is drawn when a side that cannot mate has time left. */
+const CANNOT_MATE = { white: message("time forfeit, but White cannot mate"), black: message("time forfeit, but Black cannot mate") };
 
 const at = finder("play");
 const board = new Board(at("board"), { play: playMine, typed: at("typed"), premoved: () => say(status()) });
@@ -65,9 +68,9 @@ function draw() {
 
 /** Returns why no move can be made now. */
 function whyNot() {
-  if (match.stage === "over") return "The game is over: take a move back, or start a new one.";
-  if (!isLive()) return "This is an earlier position: choose the last move to go back to the game.";
-  return match.stage === "setup" ? "Your opponent moves first: press Start game." : "It is your opponent's move.";
+  if (match.stage === "over") return t("The game is over: take a move back, or start a new one.");
+  if (!isLive()) return t("This is an earlier position: choose the last move to go back to the game.");
+  return match.stage === "setup" ? t("Your opponent moves first: press Start game.") : t("It is your opponent's move.");
 }
 
 async function nameOpening(game) {
@@ -76,8 +79,8 @@ async function nameOpening(game) {
 }
 
 function seat() {
-  const { name = "Opponent", measured } = match.opponent ?? {};
-  at("theirs").firstElementChild.textContent = measured ? `${name} (${measured})` : name;
+  const { name, shown = name ?? t("Opponent"), measured } = match.opponent ?? {};
+  at("theirs").firstElementChild.textContent = measured ? `${shown} (${measured})` : shown;
 }
 
 /** Goes to a position of the game. */
@@ -90,20 +93,22 @@ function step(to) {
 /** Returns the state of the game in words. */
 function status() {
   const { game, mine, stage, why } = match;
-  if (!isLive()) return "An earlier position: choose the last move to go back to the game.";
-  if (stage === "setup") return isMine() ? "Make a move to start." : "Your opponent moves first.";
+  if (!isLive()) return t("An earlier position: choose the last move to go back to the game.");
+  if (stage === "setup") return isMine() ? t("Make a move to start.") : t("Your opponent moves first.");
   if (stage === "over") {
     const winner = { "1-0": "white", "0-1": "black" }[game.result];
-    const outcome = winner ? (winner === mine ? "You win" : "You lose") : "A draw";
-    return `${outcome}: ${why}. ${game.result}`;
+    const outcome = winner ? (winner === mine ? t("You win") : t("You lose")) : t("A draw");
+    return `${outcome}: ${t(why)}. ${game.result}`;
   }
   if (!isMine()) {
     const premove = board.premove();
-    return `Your opponent is thinking.${premove ? ` Your next move is ${premove}: click the board to cancel it.` : ""}`;
+    const next = premove ? ` ${t("Your next move is {move}: click the board to cancel it.", { move: premove })}` : "";
+    return t("Your opponent is thinking.") + next;
   }
   const last = game.moves.at(-1);
-  const check = game.position.isCheck() ? " You are in check." : "";
-  return `${last ? `Your opponent plays ${last.san}. ` : ""}Your move.${check}`;
+  const played = last ? t("Your opponent plays {move}.", { move: last.san }) : "";
+  const check = game.position.isCheck() ? t("You are in check.") : "";
+  return [played, t("Your move."), check].filter(Boolean).join(" ");
 }
 
 // A game, from start to end
@@ -188,8 +193,7 @@ function lost(side) {
   const winner = opposite(loser);
   // FIDE Laws 6.9: if no series of legal moves lets the opponent mate, the game is drawn.
   if (match.game.position.hasInsufficientMaterial(winner)) {
-    const name = winner === "white" ? "White" : "Black";
-    return end("1/2-1/2", `${TIME}, but ${name} cannot mate`);
+    return end("1/2-1/2", CANNOT_MATE[winner]);
   }
   end(loser === "white" ? "0-1" : "1-0", TIME);
 }
@@ -252,7 +256,7 @@ async function ask(request, retry) {
       trouble(error.message, retry);
       if (isMine()) return;
       clock.stop();
-      say("Your opponent cannot answer: try again, or take a move back.");
+      say(t("Your opponent cannot answer: try again, or take a move back."));
     }
   }
 }
@@ -285,7 +289,7 @@ async function hint() {
   const answer = await ask({ ...game.request(), agent: "mcts", limits: { movetime_ms: 1000 } }, hint);
   if (!answer?.move || match.game !== game || game.moves.length !== count || !isLive()) return;
   board.arrows([{ uci: answer.move.uci, share: 0.7 }], "blue");
-  say(`Hint: ${answer.move.san}.`);
+  say(t("Hint: {move}.", { move: answer.move.san }));
 }
 at("hint").addEventListener("click", hint);
 
@@ -298,7 +302,7 @@ at("draw").addEventListener("click", async () => {
   try {
     const { isAccepted, text } = await answerDraw(game, opponent, opposite(mine), signal);
     if (signal.aborted || match.game !== game || game.moves.length !== count) return;
-    if (isAccepted) end("1/2-1/2", "agreement");
+    if (isAccepted) end("1/2-1/2", message("agreement"));
     else say(text);
   } catch (error) {
     if (!isAbort(error)) trouble(error.message);
@@ -307,13 +311,13 @@ at("draw").addEventListener("click", async () => {
 
 at("resign").addEventListener("click", async () => {
   const { game } = match;
-  if (!(await confirmed("Resign this game?", "Resign"))) return;
-  if (match.game === game && match.stage === "playing") end(match.mine === "white" ? "0-1" : "1-0", "resignation");
+  if (!(await confirmed(t("Resign this game?"), t("Resign")))) return;
+  if (match.game === game && match.stage === "playing") end(match.mine === "white" ? "0-1" : "1-0", message("resignation"));
 });
 
 at("new").addEventListener("click", async () => {
   const isRunning = match.stage === "playing" && match.game.moves.length > 0;
-  if (isRunning && !(await confirmed("Leave this game? It is kept as unfinished.", "New game"))) return;
+  if (isRunning && !(await confirmed(t("Leave this game? It is kept as unfinished."), t("New game")))) return;
   leaveGame();
   setup.startFrom("");
 });

@@ -1,6 +1,7 @@
 // Finished games, which the browser stores.
 
 import { analyse, confirmed, element, finder } from "./dom.js";
+import { plural, t } from "./messages.js";
 import { copy, forget, games, save } from "./store.js";
 
 const at = finder("play");
@@ -23,8 +24,8 @@ at("copy").addEventListener("click", () => copy(text()));
 at("save").addEventListener("click", () => save(text()));
 at("forget").addEventListener("click", async () => {
   const count = games().length;
-  const which = count === 1 ? "the game" : `all ${count} games`;
-  if (!(await confirmed(`Forget ${which} that this browser keeps? They cannot be brought back.`, "Forget all"))) return;
+  const question = plural(count, t("Forget the game that this browser keeps? It cannot be brought back."), t("Forget all {count} games that this browser keeps? They cannot be brought back.", { count }));
+  if (!(await confirmed(question, t("Forget all")))) return;
   forget();
   listGames();
 });

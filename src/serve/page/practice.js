@@ -6,6 +6,7 @@ import { analyse, confirmed, element, finder, playFrom, trouble } from "./dom.js
 import { fenOf } from "./fen.js";
 import { Game } from "./game.js";
 import { chosenJudge } from "./judges.js";
+import { locale, t } from "./messages.js";
 import * as mistakes from "./mistakes.js";
 import { reviewMove } from "./review_judged.js";
 import { isBad, written } from "./review_parts.js";
@@ -16,7 +17,7 @@ const NODES = 800;
 
 const at = finder("mistakes");
 const board = new Board(at("board"), { play: attempt, typed: at("typed") });
-const dates = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
 /** The mistake on the board, if any, whether it has been tried, and whether it is solved. */
 let mistake;
@@ -25,17 +26,19 @@ let isOver = false;
 let waiting;
 
 const say = (text) => (at("status").textContent = text);
-const tell = (...texts) => at("told").replaceChildren(...texts.filter(Boolean).map((textContent) => element("p", { textContent })));
+const tell = (...parts) => at("told").replaceChildren(...parts.filter(Boolean).map((part) => (typeof part === "string" ? element("p", { textContent: part }) : part)));
+/** Returns a paragraph for a reason, which the server has written in English. */
+const reason = (textContent) => element("p", { textContent, lang: "en" });
 
 /** Shows a position; the player may move if `isOpen`. */
 function show(game, isOpen) {
   const { turn } = new Game(mistake?.fen).position;
-  board.show(game, { orientation: turn, mine: isOpen ? turn : undefined, why: "Press Next." });
+  board.show(game, { orientation: turn, mine: isOpen ? turn : undefined, why: t("Press Next.") });
 }
 
 function drawCount() {
   const { all, due, learned } = mistakes.count();
-  at("count").textContent = `${due} to solve now, ${all} kept, ${learned} learned.`;
+  at("count").textContent = t("{due} to solve now, {all} kept, {learned} learned.", { due, all, learned });
 }
 
 /** Shows the next mistake. */
@@ -49,14 +52,15 @@ function showNext() {
   const game = new Game(mistake?.fen);
   show(game, Boolean(mistake));
   if (mistake) {
-    const side = game.position.turn === "white" ? "White" : "Black";
-    say(`${side} to move: find a better move than ${mistake.played}.`);
+    const values = { move: mistake.played };
+    const isWhite = game.position.turn === "white";
+    say(isWhite ? t("White to move: find a better move than {move}.", values) : t("Black to move: find a better move than {move}.", values));
     return tell(mistake.game);
   }
   const { all, soonest } = mistakes.count();
-  say(all ? "Nothing to solve now." : "No mistakes are kept yet.");
-  const back = Number.isFinite(soonest) ? `The next one comes back on ${dates.format(soonest)}.` : "All of them are learned.";
-  tell(all ? back : "Review a game and name your side: your mistakes then come here, and come back until you know them.");
+  say(all ? t("Nothing to solve now.") : t("No mistakes are kept yet."));
+  const back = Number.isFinite(soonest) ? t("The next one comes back on {date}.", { date: dates.format(soonest) }) : t("All of them are learned.");
+  tell(all ? back : t("Review a game and name your side: your mistakes then come here, and come back until you know them."));
 }
 
 /** Ends a mistake: decides when it comes back, and shows why the solution is better. */
@@ -72,7 +76,7 @@ function finish(isRight, ...texts) {
 function solution() {
   const { best, facts } = mistake;
   const line = best.moves.map(({ san }) => san).join(" ");
-  return [`The best line is ${line}: ${written(best.evaluation)}.`, ...facts];
+  return [t("The best line is {line}: {score}.", { line, score: written(best.evaluation) }), ...facts.map(reason)];
 }
 
 async function attempt(move) {
@@ -81,27 +85,27 @@ async function attempt(move) {
   const { uci, san } = game.play(move);
   show(game, false);
   if (uci === own.best.moves[0].uci) {
-    say(`${san} is the best move.`);
+    say(t("{move} is the best move.", { move: san }));
     return finish(true, ...solution());
   }
   try {
     const isPlayed = san === own.played;
-    if (!isPlayed) say(`${san} is being looked at.`);
+    if (!isPlayed) say(t("{move} is being looked at.", { move: san }));
     waiting = new AbortController();
     const tried = isPlayed ? undefined : await reviewMove(own.fen, san, { nodes: NODES }, chosenJudge(), waiting.signal);
     if (own !== mistake || isOver) return;
     if (tried && !isBad(tried)) {
-      say(`${san} is good as well.`);
+      say(t("{move} is good as well.", { move: san }));
       return finish(true, ...solution());
     }
     isTried = true;
     show(new Game(own.fen), true);
-    say(isPlayed ? `${san} was played in the game. Find another move.` : `${san} is not good enough. Find another move.`);
-    tell(...(tried?.reasons.played.map(({ text }) => text) ?? []));
+    say(isPlayed ? t("{move} was played in the game. Find another move.", { move: san }) : t("{move} is not good enough. Find another move.", { move: san }));
+    tell(...(tried?.reasons.played.map(({ text }) => reason(text)) ?? []));
   } catch (error) {
     if (isAbort(error)) return;
     show(new Game(own.fen), true);
-    say("The move could not be looked at.");
+    say(t("The move could not be looked at."));
     trouble(error.message, () => attempt(move));
   }
 }
@@ -111,7 +115,7 @@ at("answer").addEventListener("click", () => {
   const { fen, best } = mistake;
   show(new Game(fen), false);
   board.arrows([{ uci: best.moves[0].uci, share: 0.7 }]);
-  say(`The best move is ${best.moves[0].san}.`);
+  say(t("The best move is {move}.", { move: best.moves[0].san }));
   finish(false, ...solution());
 });
 at("next").addEventListener("click", showNext);
@@ -119,7 +123,7 @@ at("from").addEventListener("click", () => playFrom(fenOf(board.game.position)))
 at("analyse").addEventListener("click", () => analyse(mistake.fen, 0, board.game.moves.map(({ uci }) => uci)));
 at("forget").addEventListener("click", async () => {
   const own = mistake;
-  if (!(await confirmed("Delete this mistake? It does not come back.", "Delete"))) return;
+  if (!(await confirmed(t("Delete this mistake? It does not come back."), t("Delete")))) return;
   mistakes.remove(own);
   showNext();
 });

@@ -1,8 +1,9 @@
 // The choice of a promotion piece, which is shown next to the pawn.
 
 import { element } from "./dom.js";
+import { message, t } from "./messages.js";
 
-const ROLES = ["queen", "knight", "rook", "bishop"];
+const ROLES = [message("queen"), message("knight"), message("rook"), message("bishop")];
 const LETTERS = { q: "queen", n: "knight", r: "rook", b: "bishop" };
 
 /** Asks on a board which piece the pawn that moves to a square (0…63) becomes; returns nothing if the user cancels.
@@ -13,9 +14,9 @@ export function askPromotion(wrap, square, orientation) {
   const file = orientation === "white" ? square % 8 : 7 - (square % 8);
   const chooser = element("div", { className: "promotion" });
   chooser.setAttribute("role", "dialog");
-  chooser.ariaLabel = "The pawn becomes a";
+  chooser.ariaLabel = t("The pawn becomes a");
   const buttons = ROLES.map((role, index) => {
-    const button = element("button", { type: "button", ariaLabel: role, title: role }, element("piece", { className: `${role} ${color}` }));
+    const button = element("button", { type: "button", ariaLabel: t(role), title: t(role) }, element("piece", { className: `${role} ${color}` }));
     button.style.left = `${12.5 * file}%`;
     button.style.top = `${12.5 * (isAbove ? index : 7 - index)}%`;
     return button;

@@ -2,10 +2,11 @@
 // people of each rating play.
 
 import { html, isAbort, stream } from "./api.js";
-import { analyse, playFrom, trouble } from "./dom.js";
+import { analyse, element, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { chosenJudge, describeJudge } from "./judges.js";
 import { chances } from "./judging.js";
+import { plural, t } from "./messages.js";
 import * as mistakes from "./mistakes.js";
 import { load, offer, showForm, showWaiting, whenAsked } from "./review_games.js";
 import { gameOf, judgeOf, judged } from "./review_judged.js";
@@ -58,10 +59,10 @@ async function review(request) {
       if (update.event === "review") finished(update);
       isWhole ||= update.event === "result";
     }
-    if (!isWhole) throw new Error("the server broke it off. Try again");
+    if (!isWhole) throw new Error(t("the server broke it off. Try again"));
   } catch (error) {
     if (running !== own || isAbort(error)) return;
-    trouble(`The game was not reviewed: ${error.message}`, () => review(request));
+    trouble(t("The game was not reviewed: {why}", { why: error.message }), () => review(request));
     if (state.report && !state.isDone) close();
   } finally {
     if (running === own) showWaiting(false);
@@ -83,8 +84,8 @@ function begun(report, isByBrowser) {
   at("opening").textContent = openingOf(report);
   at("scores").textContent = "";
   for (const name of ["save", "pgn"]) at(name).disabled = true;
-  at("another").textContent = "Cancel";
-  say(isByBrowser ? "Stockfish searches the positions in this browser." : "Searching the positions.");
+  at("another").textContent = t("Cancel");
+  say(isByBrowser ? t("Stockfish searches the positions in this browser.") : t("Searching the positions."));
   drawAll();
   board.redraw();
 }
@@ -115,7 +116,7 @@ function searched({ ply, win, searched, positions }) {
 }
 
 function people({ asked, moves }) {
-  if (!asked) say("Asking how people play.");
+  if (!asked) say(t("Asking how people play."));
   Object.assign(at("progress"), { max: moves, value: asked });
 }
 
@@ -124,11 +125,13 @@ function finished({ report, pgn }) {
   annotated = pgn;
   if (report.side) keepMistakes(report.side);
   at("progress").hidden = true;
-  at("scores").textContent = scoresOf(report);
+  at("scores").replaceChildren(...scoresOf(report));
   for (const name of ["save", "pgn"]) at(name).disabled = false;
-  at("another").textContent = "Another game";
+  at("another").textContent = t("Another game");
   const count = report.plies.filter((ply) => isBad(ply) && (!report.side || ply.side === report.side)).length;
-  say(`${count || "No"} ${count === 1 ? "move" : "moves"} to look at. ${report.game.warnings.join(" ")}`);
+  const told = plural(count, t("{count} move to look at.", { count }), t("{count} moves to look at.", { count }));
+  say(`${count ? told : t("No moves to look at.")} `);
+  at("status").append(element("span", { lang: "en", textContent: report.game.warnings.join(" ") }));
   drawAll();
 }
 
@@ -163,7 +166,7 @@ async function savePage() {
   try {
     save(await html("/v1/review", asked), name, "text/html");
   } catch (error) {
-    trouble(`The report was not saved: ${error.message}`, savePage);
+    trouble(t("The report was not saved: {why}", { why: error.message }), savePage);
   } finally {
     at("save").disabled = false;
   }

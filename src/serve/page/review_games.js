@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { takeFiles } from "./files.js";
+import { t } from "./messages.js";
 import { describe, listGames, split } from "./pgn.js";
 import { games as kept } from "./store.js";
 
@@ -47,7 +48,7 @@ export function showForm(isShown) {
 export function showWaiting(isWaiting) {
   const button = form.querySelector(".main");
   button.disabled = isWaiting;
-  button.textContent = isWaiting ? "Waiting for its turn" : "Review";
+  button.textContent = isWaiting ? t("Waiting for its turn") : t("Review");
 }
 
 /** Offers the games of a file, and reviews its game if there is only one. */

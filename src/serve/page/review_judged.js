@@ -4,6 +4,7 @@ import { isAbort, post } from "./api.js";
 import { trouble } from "./dom.js";
 import { Game } from "./game.js";
 import { judge } from "./judging.js";
+import { t } from "./messages.js";
 
 /** Returns the game of a report. */
 export function gameOf(report) {
@@ -35,7 +36,7 @@ export async function judged(request, by, signal, begin = () => {}, hear = () =>
     return { ...request, judged: scores };
   } catch (error) {
     if (isAbort(error)) throw error;
-    trouble(`Stockfish failed in this browser: ${error.message}. The marks come from Tessera's own scores.`);
+    trouble(t("Stockfish failed in this browser: {why}. The marks come from Tessera's own scores.", { why: error.message }));
     return { ...request, judge: "none" };
   }
 }

@@ -2,24 +2,30 @@
 
 import { isAbort } from "./api.js";
 import { trouble } from "./dom.js";
+import { message, t } from "./messages.js";
 import { reviewMove } from "./review_judged.js";
 import { MARKS, arrowMoves, fenAt, isBad, lineOf, make, nextMark, winAt, written } from "./review_parts.js";
 import { actions, arrow, at, badge, button, buttons, draw, fill, go, open, show, state } from "./review_view.js";
 
-/** Hints at what to look for, by the kind of reason for the best move. */
+/** Hints at what to look for, by the kind of reason for the best move, and at the piece that moves. */
 const TOPICS = {
-  mate: "a forced mate",
-  back_rank: "a weak back rank",
-  hanging: "a piece that can be taken",
-  fork: "a fork",
-  pin: "a pin",
-  skewer: "a skewer",
-  discovered: "a discovered attack",
-  trapped: "a trapped piece",
-  defender: "a piece without its defender",
-  recapture: "a piece to take back",
-  threat: "a threat to parry",
-  passed_pawn: "a passed pawn",
+  mate: message("Look for a forced mate."),
+  back_rank: message("Look for a weak back rank."),
+  hanging: message("Look for a piece that can be taken."),
+  fork: message("Look for a fork."),
+  pin: message("Look for a pin."),
+  skewer: message("Look for a skewer."),
+  discovered: message("Look for a discovered attack."),
+  trapped: message("Look for a trapped piece."),
+  defender: message("Look for a piece without its defender."),
+  recapture: message("Look for a piece to take back."),
+  threat: message("Look for a threat to parry."),
+  passed_pawn: message("Look for a passed pawn."),
+};
+
+const PIECES = {
+  king: message("The king on {square} moves."), queen: message("The queen on {square} moves."), rook: message("The rook on {square} moves."),
+  bishop: message("The bishop on {square} moves."), knight: message("The knight on {square} moves."), pawn: message("The pawn on {square} moves."),
 };
 
 class Retry {
@@ -74,22 +80,24 @@ class Retry {
     const bestScore = written(ply.best.evaluation);
     if (uci === best.uci) {
       this.isSolved = true;
-      return { isRight: true, text: `${san} is the best move: ${bestScore}.`, facts: ply.reasons.best, line: ["Line", ply.best, this.start] };
+      return { isRight: true, text: t("{move} is the best move: {score}.", { move: san, score: bestScore }), facts: ply.reasons.best, line: [t("Line"), ply.best, this.start] };
     }
-    if (uci === ply.uci) return { text: `${san} was played in the game. Find another move.`, facts: [] };
+    if (uci === ply.uci) return { text: t("{move} was played in the game. Find another move.", { move: san }), facts: [] };
     const variant = state.report.game.tags.filter(([name]) => name === "Variant");
     const tried = await reviewMove(this.start, san, this.settings, this.by, this.waiting.signal, variant);
     const isRight = !isBad(tried);
     this.isSolved = isRight;
-    const text = `${san} ${isRight ? "is good as well" : "is not good enough"}: ${written(tried.evaluation) || "the game is over"} instead of ${bestScore}${this.fall(tried.win)}.`;
-    return { isRight, text, facts: tried.reasons.played, line: tried.reply && ["Answer", tried.reply, tried.fen], tried };
+    const values = { move: san, score: written(tried.evaluation) || t("the game is over"), best: bestScore };
+    const verdict = isRight ? t("{move} is good as well: {score} instead of {best}.", values) : t("{move} is not good enough: {score} instead of {best}.", values);
+    const text = `${verdict} ${this.fall(tried.win)}`.trim();
+    return { isRight, text, facts: tried.reasons.played, line: tried.reply && [t("Answer"), tried.reply, tried.fen], tried };
   }
 
   /** Says how much lower the winning chances are than with the best move, given White's in percent. */
   fall(win) {
     const own = (chances) => Math.round(this.ply.side === "white" ? chances : 100 - chances);
     const [best, tried] = [winAt(state.report, this.ply.ply - 1), win].map(own);
-    return tried < best ? `. Your winning chances are ${tried} % and not ${best} %` : "";
+    return tried < best ? t("Your winning chances are {tried} % and not {best} %.", { tried, best }) : "";
   }
 
   again() {
@@ -101,29 +109,29 @@ class Retry {
   hint() {
     const { role } = this.before().position.board.get(number(this.best.from));
     const found = this.ply.reasons.best.map(({ topic }) => TOPICS[topic]).find(Boolean);
-    const look = found ? `Look for ${found}. ` : "";
-    this.said = { text: `${look}The ${role} on ${this.best.from} moves.`, facts: [], squares: [this.best.from] };
+    const moves = t(PIECES[role], { square: this.best.from });
+    this.said = { text: found ? `${t(found)} ${moves}` : moves, facts: [], squares: [this.best.from] };
     draw();
   }
 
   answer() {
     const { best, reasons } = this.ply;
-    const text = `The best move is ${this.best.san}: ${written(best.evaluation)}.`;
+    const text = t("The best move is {move}: {score}.", { move: this.best.san, score: written(best.evaluation) });
     [this.isSolved, this.played, state.line] = [true, undefined, null];
-    this.said = { text, facts: reasons.best, shapes: [arrow({ ...this.best, kind: "best" })], line: ["Line", best, this.start] };
+    this.said = { text, facts: reasons.best, shapes: [arrow({ ...this.best, kind: "best" })], line: [t("Line"), best, this.start] };
     draw();
   }
 
   draw() {
     if (!state.line) this.drawBoard();
     const { ply, said } = this;
-    const side = ply.side === "white" ? "White" : "Black";
-    const waiting = this.played ? "The move is being looked at." : `${side} is to move: play it on the board, or type it.`;
+    const turn = ply.side === "white" ? t("White is to move: play it on the board, or type it.") : t("Black is to move: play it on the board, or type it.");
+    const waiting = this.played ? t("The move is being looked at.") : turn;
     const parts = [make("p", { class: said?.isRight ? "right" : "" }, said?.text ?? waiting)];
-    for (const { text } of said?.facts ?? []) parts.push(make("p", {}, text));
+    for (const { text } of said?.facts ?? []) parts.push(make("p", { lang: "en" }, text));
     if (said?.line) parts.push(lineOf(...said.line, open, state.line));
-    parts.push(buttons(...this.choices(), button("Back to the game", () => go(ply.ply))));
-    fill(`Find a better move than ${ply.number} ${ply.san}`, this.isSolved ? "good" : "", parts);
+    parts.push(buttons(...this.choices(), button(t("Back to the game"), () => go(ply.ply))));
+    fill(t("Find a better move than {move}", { move: `${ply.number} ${ply.san}` }), this.isSolved ? "good" : "", parts);
   }
 
   drawBoard() {
@@ -141,11 +149,11 @@ class Retry {
   choices() {
     if (this.isSolved) {
       const next = nextMark(state.report, this.ply.ply, 1, (it) => isBad(it) && it.best);
-      return next ? [button("Next mistake", () => actions.tryAgain(next), "main")] : [];
+      return next ? [button(t("Next mistake"), () => actions.tryAgain(next), "main")] : [];
     }
-    const answer = button("Show the answer", () => this.answer());
-    if (this.played) return this.said ? [button("Once more", () => this.again(), "main"), answer] : [answer];
-    return this.said ? [answer] : [button("Hint", () => this.hint()), answer];
+    const answer = button(t("Show the answer"), () => this.answer());
+    if (this.played) return this.said ? [button(t("Once more"), () => this.again(), "main"), answer] : [answer];
+    return this.said ? [answer] : [button(t("Hint"), () => this.hint()), answer];
   }
 }
 

@@ -4,12 +4,15 @@ import { Board } from "./board.js";
 import { element } from "./dom.js";
 import { Game, opposite } from "./game.js";
 import { showTaken } from "./material.js";
+import { t } from "./messages.js";
 import { mistakesOf } from "./mistakes.js";
 import { MoveList } from "./movelist.js";
 import { MARKS, arrowMoves, factSquares, fenAt, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
 import { about, clockAt, make, player, pointInGraph } from "./review_parts.js";
-import { scoreGraph, sharesOf, showBar, summaryTable, winAt } from "./review_parts.js";
+import { scoreGraph, sharesOf, showBar, speak, summaryTable, winAt } from "./review_parts.js";
 import { Tree } from "./tree.js";
+
+speak(t);
 
 export const at = (name) => document.getElementById(`review-${name}`);
 const main = document.getElementById("review");
@@ -37,10 +40,10 @@ function card(report, side) {
     return make("span", { class: mark, title: words, role: "img", "aria-label": words }, make("b", {}, String(count)), ` ${MARKS[mark].sign}`);
   });
   const parts = [make("h3", {}, player(report, side))];
-  if (accuracy !== null) parts.push(make("p", {}, make("strong", {}, `${accuracy.toFixed(0)} %`), " accuracy"));
+  if (accuracy !== null) parts.push(make("p", {}, make("strong", {}, `${accuracy.toFixed(0)} %`), ` ${t("accuracy")}`));
   if (estimate) {
-    const title = "The rating that fits the moves best, and an interval that holds four players in five";
-    parts.push(make("p", { title }, make("strong", {}, String(estimate.estimate)), ` plays like (${estimate.low}–${estimate.high})`));
+    const title = t("The rating that fits the moves best, and an interval that holds four players in five");
+    parts.push(make("p", { title }, make("strong", {}, String(estimate.estimate)), ` ${t("plays like ({low}–{high})", estimate)}`));
   }
   return make("div", { class: "card" }, ...parts, make("p", { class: "chips" }, ...chips));
 }
@@ -54,7 +57,7 @@ export function drawGraph() {
 export function drawAll() {
   const { report, isDone } = state;
   at("summary").replaceChildren(summaryTable(report));
-  at("about").textContent = about(report);
+  at("about").replaceChildren(...about(report));
   at("sides").replaceChildren(...["white", "black"].map((side) => card(report, side)));
   for (const name of ["sides", "figures"]) at(name).hidden = !isDone;
   drawGraph();
@@ -66,7 +69,7 @@ function aboutMove({ ply }) {
   const { plies, game } = state.report;
   const { mark } = plies[ply - 1];
   const isLastOfBook = ply === game.book_plies && game.opening && ply < plies.length;
-  const note = isLastOfBook ? `Here the game leaves the table of openings: ${game.opening}` : undefined;
+  const note = isLastOfBook ? t("Here the game leaves the table of openings: {opening}", game) : undefined;
   return { note, ...(mark && { mark, sign: MARKS[mark].sign, title: MARKS[mark].name }) };
 }
 
@@ -142,8 +145,8 @@ function point() {
   moves.show(state.tree, state.tree.at(ply));
   graph.setAttribute("aria-valuemax", report.plies.length);
   graph.setAttribute("aria-valuenow", ply);
-  const score = win === null ? "not searched yet" : `${Math.round(win)} of 100 for White`;
-  graph.setAttribute("aria-valuetext", `${here ? headingOf(here) : "First position"}, ${score}`);
+  const score = win === null ? t("not searched yet") : t("{score} of 100 for White", { score: Math.round(win) });
+  graph.setAttribute("aria-valuetext", `${here ? headingOf(here) : t("First position")}, ${score}`);
 }
 
 /** Replaces the words, and restores the keyboard focus if it was in them. */
@@ -175,17 +178,18 @@ function drawWords() {
   const parts = wordsAt(report, ply, open, line);
   const help = (text) => parts.push(make("p", { class: "muted" }, text));
   if (!isDone) {
-    help(here ? "The move is judged once all positions are searched." : "The graph grows as positions are searched. Go through the game meanwhile: click a move, or the graph.");
+    help(here ? t("The move is judged once all positions are searched.") : t("The graph grows as positions are searched. Go through the game meanwhile: click a move, or the graph."));
   } else if (!here) {
-    parts.push(make("p", { class: "muted keys" }, "The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark."));
+    parts.push(make("p", { class: "muted keys" }, t("The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark.")));
     const first = nextMark(report, 0, 1, isBad);
     const sides = ["white", "black"].filter((side) => (report.side ?? side) === side && mistakesOf(report, side).length);
-    const practise = sides.map((side) => button(`Practise ${report.side ? "my" : `${player(report, side)}'s`} mistakes`, () => actions.practise(side)));
-    if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main"), ...practise));
+    const practised = (side) => (report.side ? t("Practise my mistakes") : t("Practise {player}'s mistakes", { player: player(report, side) }));
+    const practise = sides.map((side) => button(practised(side), () => actions.practise(side)));
+    if (first) parts.push(buttons(button(t("First mistake"), () => go(first.ply), "main"), ...practise));
   } else if (isBad(here) && here.best) {
-    parts.push(buttons(button("Try again", () => actions.tryAgain(here), "main")));
+    parts.push(buttons(button(t("Try again"), () => actions.tryAgain(here), "main")));
   }
-  fill(here ? headingOf(here) : "First position", here?.mark ?? "", parts);
+  fill(here ? headingOf(here) : t("First position"), here?.mark ?? "", parts);
 }
 
 // Stepping through the game

@@ -3,7 +3,7 @@
 import { svg } from "./dom.js";
 import { recall, remember } from "./store.js";
 
-const USUAL = { theme: "auto", board: "wood", pieces: "cburnett", sound: true, coordinates: true };
+const USUAL = { language: "auto", theme: "auto", board: "wood", pieces: "cburnett", sound: true, coordinates: true };
 const LETTERS = { pawn: "p", knight: "n", bishop: "b", rook: "r", queen: "q", king: "k" };
 
 const dialog = document.getElementById("settings");
@@ -52,6 +52,8 @@ function picture(drawing, color, role) {
 form.addEventListener("change", ({ target: { name, type, checked, value } }) => {
   chosen[name] = type === "checkbox" ? checked : value;
   remember("settings", chosen);
+  // The page is translated while it loads; everything on it is stored.
+  if (name === "language") return location.reload();
   apply();
   dispatchEvent(new CustomEvent("settings"));
 });

@@ -3,6 +3,7 @@
 import { finder, trouble } from "./dom.js";
 import { edit } from "./editor.js";
 import { readFen } from "./fen.js";
+import { t } from "./messages.js";
 import { chosenPlayer, listPlayers, searches, server, usualPlayer } from "./opponents.js";
 import { recall, remember } from "./store.js";
 
@@ -14,19 +15,20 @@ const KEPT = ["kind", "clock", "minutes", "increment", "color", "nodes"];
 /** Measured ratings at full strength, by network; /docs#strength has the measurement. */
 const MEASURED = { "tessera-xs": "2100–2400" };
 
-/** Returns the chosen opponent with its name. */
+/** Returns the chosen opponent with its name in PGN and the name that is shown. */
 function opponent({ kind, elo, nodes }) {
   const other = chosenPlayer(form.elements.player);
   if (other) {
     const level = other.ratings ? ` ${elo}` : "";
-    return { ...other, elo, nodes, name: `${other.agent} (${other.title}${level})` };
+    return { ...other, elo, nodes, name: `${other.agent} (${other.title}${level})`, shown: `${other.title}${level}` };
   }
   if (kind === "engine") {
     const engine = usualPlayer("mcts");
-    return { ...engine, name: "Full strength", measured: MEASURED[engine.title] };
+    return { ...engine, name: "Full strength", shown: t("Full strength"), measured: MEASURED[engine.title] };
   }
   const human = usualPlayer("human");
-  return human.ratings ? { ...human, elo, name: `Like a player rated ${elo}` } : { ...human, name: "Plays like people" };
+  if (!human.ratings) return { ...human, name: "Plays like people", shown: t("Plays like people") };
+  return { ...human, elo, name: `Like a player rated ${elo}`, shown: `${t("Like a player rated")} ${elo}` };
 }
 
 /** Returns the game's settings from the form. */
@@ -75,7 +77,7 @@ function suit() {
 /** Fills in the form. `preview` is called when the game that is being set up has changed, and `start` when it should
  * begin. */
 export function begin({ preview, start }) {
-  listPlayers(form.elements.player, undefined, "as chosen above");
+  listPlayers(form.elements.player, undefined, t("as chosen above"));
   form.elements.nodes.max = server.limits.nodes;
   const kept = recall("setup", {});
   for (const name of KEPT) if (kept[name] !== undefined) form.elements[name].value = kept[name];

@@ -1,6 +1,7 @@
 // Stockfish compiled to WebAssembly, in a worker of this browser.
 
 import { get } from "./api.js";
+import { t } from "./messages.js";
 
 /** How long an engine may load, and how long it may then be silent, in milliseconds. */
 const LOADING = 120_000;
@@ -28,14 +29,14 @@ export class Engine {
     this.worker.addEventListener("message", ({ data }) => this.waiting?.hear(String(data)));
     this.worker.addEventListener("error", (event) => {
       event.preventDefault();
-      this.#fail(event.message || "its files do not load");
+      this.#fail(event.message || t("its files do not load"));
     });
   }
 
   /** Ends the engine; a search in progress is rejected. */
   end() {
     this.worker.terminate();
-    this.#fail("it was ended");
+    this.#fail(t("it was ended"));
   }
 
   #fail(reason) {
@@ -50,7 +51,7 @@ export class Engine {
     const answer = new Promise((resolve, reject) => {
       const wait = () => {
         clearTimeout(timer);
-        timer = setTimeout(() => this.#fail(`it has not answered for ${patience / 1000} seconds`), patience);
+        timer = setTimeout(() => this.#fail(t("it has not answered for {seconds} seconds", { seconds: patience / 1000 })), patience);
       };
       const hearLine = (text) => {
         wait();
@@ -94,7 +95,7 @@ export class Engine {
       hear(lines);
     });
     if (said.startsWith("bestmove (none)")) return undefined;
-    if (!lines.length) throw new Error("it gave no score");
+    if (!lines.length) throw new Error(t("it gave no score"));
     return lines;
   }
 

@@ -1,6 +1,7 @@
 // The browser's storage: settings, the current game, and finished games.
 
 import { trouble } from "./dom.js";
+import { t } from "./messages.js";
 
 const formOf = (value) => (Array.isArray(value) ? "array" : typeof value);
 
@@ -60,7 +61,7 @@ export function remember(key, value) {
     else localStorage.setItem(key, JSON.stringify(value));
   } catch (error) {
     console.warn(error.message);
-    if (error.name === "QuotaExceededError") trouble("The browser has no room left for this page: save your games and analyses as PGN, then delete some.");
+    if (error.name === "QuotaExceededError") trouble(t("The browser has no room left for this page: save your games and analyses as PGN, then delete some."));
   }
 }
 
@@ -84,7 +85,7 @@ export async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    trouble("The browser does not let this page copy: save instead.");
+    trouble(t("The browser does not let this page copy: save instead."));
     return false;
   }
 }

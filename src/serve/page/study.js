@@ -5,6 +5,7 @@ import * as analyses from "./analyses.js";
 import { trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { INITIAL_FEN, opposite } from "./game.js";
+import { t } from "./messages.js";
 import { legalMove } from "./notation.js";
 import { Tree } from "./tree.js";
 
@@ -122,7 +123,7 @@ export function open(wanted) {
     replace(tree, tree.root, { isKept: false });
   } catch (error) {
     writeAddress();
-    trouble(`The position in the link cannot be shown: it may be cut off. ${error.message}`);
+    trouble(`${t("The position in the link cannot be shown: it may be cut off.")} ${error.message}`);
   }
 }
 

@@ -1,13 +1,14 @@
 // A game with variations.
 
-import { defaultGame, defaultHeaders, makePgn } from "/board/chessops/pgn.js";
+import { defaultGame, defaultHeaders, makeComment, makePgn, parseComment } from "/board/chessops/pgn.js";
 import { isFen } from "./fen.js";
 import { Game, INITIAL_FEN, opposite } from "./game.js";
+import { t } from "./messages.js";
 import { LANGUAGES, inEnglish, isNull, legalMove } from "./notation.js";
 import { readPgn, wrapped } from "./pgn.js";
 
-/** A move and the position after it, with what its author wrote: glyphs, comments, and comments before the move. The
- * root has no move; its comments stand before the game. */
+/** A move and the position after it, with what its author wrote: glyphs, comments, and comments before the move; and the
+ * mover's `clock` in seconds, if it is known. The root has no move; its comments stand before the game. */
 class Node {
   constructor(parent, played, position) {
     Object.assign(this, played, { parent, position });
@@ -57,7 +58,7 @@ export class Tree {
     const { tree, problem } = choose(read, hasTags);
     tree.result = result;
     if (!tree.root.children.length && !fen) {
-      throw new Error(words.some((it) => it.length) ? "This is not a FEN, and it does not begin with a legal move." : "This is neither a FEN nor a game with moves.");
+      throw new Error(words.some((it) => it.length) ? t("This is not a FEN, and it does not begin with a legal move.") : t("This is neither a FEN nor a game with moves."));
     }
     return { tree, problem };
   }
@@ -130,7 +131,7 @@ export class Tree {
     game.comments = this.root.comments;
     const copy = (node, into) => {
       for (const child of node.children) {
-        const made = { data: child, children: [] };
+        const made = { data: { ...child, comments: commentsOf(child) }, children: [] };
         into.children.push(made);
         copy(child, made);
       }
@@ -155,7 +156,10 @@ class Reading {
       else if (word === ")") lines.length > 1 && lines.pop();
       else if (!node) continue;
       else if (word.nag !== undefined) before || node.nags.push(word.nag);
-      else if (word.comment) (before ?? node.comments).push(word.comment);
+      else if (word.comment) {
+        (before ?? node.comments).push(word.comment);
+        if (!before) node.clock = parseComment(word.comment).clock ?? node.clock;
+      }
       else {
         line.node = index === end ? undefined : this.play(node, word, index, lines.length > 1);
         line.before = undefined;
@@ -170,8 +174,9 @@ class Reading {
     const isPass = isNull(word) && !node.position.isCheck();
     const move = !isPass && legalMove(node.position, word, this.language);
     if (!move && !isPass) {
-      const why = inEnglish(word, this.language) ? "is no legal move there" : "is not a move";
-      this.problem ??= `${isVariation ? "A variation was" : "The moves were"} read up to ${place(node)}: “${word}” ${why}.`;
+      const why = inEnglish(word, this.language) ? t("“{word}” is no legal move there.", { word }) : t("“{word}” is not a move.", { word });
+      const values = { place: place(node), why };
+      this.problem ??= isVariation ? t("A variation was read up to {place}: {why}", values) : t("The moves were read up to {place}: {why}", values);
       return undefined;
     }
     const child = isPass ? this.tree.pass(node) : this.tree.play(node, move);
@@ -193,12 +198,18 @@ function choose(read, hasTags) {
   const first = Math.min(...doubts.filter((at) => at >= 0));
   if (first === Infinity) return best;
   const other = candidates[doubts.indexOf(first)];
-  const [one, two] = [best, other].map(({ moves, language }) => `${moves[first].san} in ${language.name}`);
+  const [one, two] = [best, other].map(({ moves, language }) => t("{move} in {language}", { move: moves[first].san, language: t(language.name) }));
   const { tree } = read(best.language, first);
-  return { tree, problem: `The moves were read up to ${place(best.moves[first].parent)}: “${best.words[first]}” is ${one} and ${two}, and the other moves do not decide.` };
+  return { tree, problem: t("The moves were read up to {place}: “{word}” is {one} and {two}, and the other moves do not decide.", { place: place(best.moves[first].parent), word: best.words[first], one, two }) };
 }
 
-const place = (node) => (node.san ? `${moveNumber(node)}${node.san}` : "the start");
+/** Returns the comments on a node's move, of which one has its clock. */
+function commentsOf({ clock, comments }) {
+  const isWritten = clock === undefined || comments.some((it) => parseComment(it).clock !== undefined);
+  return isWritten ? comments : [makeComment({ clock: Math.floor(10 * Math.max(0, clock)) / 10 }), ...comments];
+}
+
+const place = (node) => (node.san ? `${moveNumber(node)}${node.san}` : t("the start"));
 
 /** Returns the number in front of a node's move. */
 export function moveNumber(node) {

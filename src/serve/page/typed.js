@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { whyIllegal } from "./illegal.js";
+import { t } from "./messages.js";
 
 export class TypedMoves {
   /** Fills in `form`; `play` is called with a legal move. */
@@ -14,8 +15,8 @@ export class TypedMoves {
     this.field.placeholder = "e4, Nf3, O-O";
     this.problem = element("p", { id: `${id}-problem`, className: "problem" });
     this.problem.setAttribute("role", "alert");
-    const label = element("label", { htmlFor: id, textContent: "Type a move" });
-    form.append(label, this.field, this.list, element("button", { textContent: "Enter" }), this.problem);
+    const label = element("label", { htmlFor: id, textContent: t("Type a move") });
+    form.append(label, this.field, this.list, element("button", { textContent: t("Enter") }), this.problem);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.enter(play);

@@ -159,12 +159,12 @@ fn mistakes_are_explained_in_chess_terms() {
         (
             "4k3/8/8/8/8/5r2/8/4K2R w K - 0 1",
             "O-O",
-            "You cannot castle on the king's side: the king would pass over or come to an attacked square.",
+            "You cannot castle with O-O: the king would pass over or come to an attacked square.",
         ),
         (
             "4k3/8/8/8/8/2N5/8/4K1N1 w - - 0 1",
             "Ne2",
-            "Two knights can go to e2: type Nge2 or Nce2.",
+            "2 knights can go to e2: type Nge2 or Nce2.",
         ),
         (
             "4k3/8/8/8/8/8/8/4K3 w - - 0 1",
@@ -380,9 +380,9 @@ fn explanations_are_shown_in_place() {
         "{told}"
     );
     assert!(told.contains("matters most: without it, "), "{told}");
-    browser.wait(&contains("#explain-figure", "White queen on d1"));
+    browser.wait(&contains("#explain-figure", "White's queen on d1"));
     browser.choose("#explain-form", "squares");
-    browser.wait(&contains("#explain-figure", "log probability"));
+    browser.wait(&contains("#explain-figure", "weight"));
     browser.wait(&seen);
     browser.choose("#explain-form", "network");
     browser.wait(&format!("{} > 1", count("#explain-figure path.line")));

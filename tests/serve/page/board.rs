@@ -107,7 +107,7 @@ fn a_key_chooses_the_promotion_and_captures_are_counted() {
     browser.assert_quiet();
 }
 
-/// With a clock, every move in the list has its player's time, which a reload keeps.
+/// With a clock, every move in the list and in the PGN has its player's time, which a reload keeps.
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
 fn the_move_list_has_clocks_and_the_opponent_takes_its_time() {
@@ -140,6 +140,12 @@ fn the_move_list_has_clocks_and_the_opponent_takes_its_time() {
     );
     browser.reload();
     browser.wait(&format!("{clocks} === '{shown}'"));
+    // The PGN has the clocks, which the analysis shows.
+    browser.click("#play-resign");
+    browser.click("dialog .danger");
+    browser.wait("localStorage.games?.split('[%clk 0:10:0').length === 3");
+    browser.click("#play-analyse");
+    browser.wait(&contains("#analyse-moves", &format!("e4 {}", &shown[..5])));
     browser.assert_quiet();
 }
 

@@ -41,6 +41,13 @@ broken into several lines, because lines of PGN are short. } 1-0
     browser.wait("window.copied");
     let escaped = GAME.replace("\"good\"", "\\\"good\\\"");
     assert_eq!(browser.evaluate("window.copied"), json!(escaped));
+    // The list shows signs and clocks.
+    for move_text in ["1. e4!", "c5!?", "Nf3± 3:00"] {
+        assert_eq!(
+            browser.evaluate(&contains("#analyse-moves", move_text)),
+            true
+        );
+    }
     // The comment is shown with its move, and a position after a null move is analysed.
     browser.click("#analyse-moves li:first-child button");
     assert_eq!(browser.text("#analyse-remark"), "! The best");

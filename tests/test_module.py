@@ -335,6 +335,25 @@ class ExamplesTest(TorchTest):
         self.assertGreater(abs(off - whole), 1)
         self.assertNotEqual(off, double)
 
+    def test_a_fine_tuned_network_captures_and_plays(self):
+        heading, *steps, saved = self.run_example("fine_tune", "tuned.pt")
+        self.assertEqual([int(line.split()[1].rstrip(":")) for line in steps], [0, 25, 50, 75, 100])
+        losses = [float(re.search(r"loss ([\d.]+)", line)[1]) for line in steps]
+        self.assertLess(losses[-1], losses[0] / 4)
+        [wanted], [before], [after] = (self.percent(line) for line in (heading, steps[0], steps[-1]))
+        self.assertGreater(wanted, before + 5)
+        self.assertAlmostEqual(after, wanted, delta=(wanted - before) / 3)
+        self.assertTrue(saved.startswith("saved as tuned.pt"), saved)
+        tuned = self.folder / "tuned.pt"
+        likings = [tessera("eval", "--net", net, "--fen", WHITE)["policy"]["b5c6"] for net in (NETS["xs"], tuned)]
+        self.assertGreater(likings[1], 1.5 * likings[0])
+        commands = f"setoption name Net value {tuned}\nposition startpos\ngo nodes 1\nquit\n"
+        done = subprocess.run(
+            [binaries() / "tessera"], input=commands, capture_output=True, text=True, timeout=PATIENCE, check=True
+        )
+        self.assertIn("\nbestmove ", done.stdout)
+        self.assertNotIn("ERROR", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,7 @@
 - `patch`: which squares carry the difference between two positions
 - `attribute`: which squares a move depends on
 - `steer`: what a move's probability becomes if a head is switched off or doubled
+- `fine_tune`: how 100 steps of training change a network, which is saved for the engine
 
 Each takes a network, by name or file; the default is tessera-xs.
 """

@@ -41,7 +41,7 @@ fn the_tabs_speak_german() {
         let english = browser.evaluate(&format!("({SHOWN}).match({ENGLISH})?.[0] ?? ''"));
         assert_eq!(english, "", "{part}: {shown}");
     }
-    // What is told of games is German as well, and reasons are marked as English.
+    // Messages about games are German as well, and reasons are marked as English.
     browser.evaluate("location.hash = 'play'");
     browser.type_move("play", "Ke3");
     let problem = browser.text("#play-typed-move-problem");

@@ -209,7 +209,7 @@ class ReleaseTest(unittest.TestCase):
         share = self.folder / "share"
         for name in ("tessera", "tessera-train"):
             function = name.replace("-", "_")
-            self.assertIn(f"complete -F _{function} ", (share / "bash-completion/completions" / name).read_text())
+            self.assertIn(f" -F _{function} {name}", (share / "bash-completion/completions" / name).read_text())
             self.assertTrue((share / f"man/man1/{name}.1").is_file())
             self.assertTrue((share / f"zsh/site-functions/_{name}").is_file())
             self.assertTrue((share / f"fish/vendor_completions.d/{name}.fish").is_file())

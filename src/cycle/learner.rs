@@ -23,9 +23,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tch::Device;
 
-/// Name of the run's folder within the loop's folder.
-pub(super) const RUN: &str = "learner";
-
 /// The learner's state.
 #[derive(Clone, Debug)]
 pub enum Learning {
@@ -134,7 +131,7 @@ impl Learner<'_> {
 
     fn options(&self, context: &WorkerContext) -> RunOptions {
         RunOptions {
-            folder: self.folder(),
+            folder: self.config.run_folder(),
             threads: context.threads,
             time: None,
             trace: None,
@@ -200,7 +197,7 @@ impl Learner<'_> {
 
     /// Publishes the loop's initial network.
     fn begin(&mut self, context: &WorkerContext, base: &TrainConfig) -> Result<(), CycleError> {
-        let run = self.folder();
+        let run = self.config.run_folder();
         if Checkpoint::read(&run).is_ok_and(|it| it.state.step > 0) {
             // A trained run belongs to a store that already had a network.
             self.set_aside(context)?;
@@ -301,10 +298,6 @@ impl Learner<'_> {
             Some(_) => Name::candidate,
             None => Name::generation,
         }
-    }
-
-    fn folder(&self) -> PathBuf {
-        self.config.folder.join(RUN)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::config::CycleConfig;
 use super::error::CycleError;
-use super::learner::RUN;
 use crate::store::{Games, Strength};
 use crate::train::{self, History};
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ pub fn write_report(
     config: &CycleConfig,
     strengths: &BTreeMap<u64, Strength>,
 ) -> Result<(), CycleError> {
-    let mut history = History::read(&config.folder.join(RUN))?;
+    let mut history = History::read(&config.run_folder())?;
     history.strengths = strengths.values().map(described).collect();
     let path = config.folder.join(REPORT);
     train::write_report(&path, &[history], &[Value::Null]).map_err(CycleError::io(&path))

@@ -1,11 +1,14 @@
 //! A network with fixed outputs: a favourite move and constant chances for White.
 
+use std::fs::File;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 use tessera::backend::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use tessera::encode::{InputFormat, POLICY_SIZE, SCALARS};
 use tessera::torch::Module;
 use tessera::torch::tensor_hash;
+use zip::write::FileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 const SOURCE: &str = "
 def forward(self, x):
@@ -44,10 +47,14 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
         licence: "CC0-1.0".to_owned(),
         hash: tensor_hash(tensors.map(|(name, tensor)| (name.to_owned(), tensor))),
     };
-    let json = serde_json::to_string(&metadata).unwrap();
     module.define(SOURCE).unwrap();
-    module
-        .define(&format!("def meta(self):\n    return {json:?}"))
-        .unwrap();
     module.save(path).unwrap();
+    let folder = path.file_stem().unwrap().to_str().unwrap();
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut zip = ZipWriter::new_append(file).unwrap();
+    let options = FileOptions::default().compression_method(CompressionMethod::Stored);
+    let name = format!("{folder}/extra/metadata.json");
+    zip.start_file(name, options).unwrap();
+    serde_json::to_writer(&mut zip, &metadata).unwrap();
+    zip.finish().unwrap();
 }

@@ -23,7 +23,7 @@ pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
 
 /// Returns an expression that is true if an element's text contains `text`.
 fn contains(selector: &str, text: &str) -> String {
-    format!("document.querySelector('{selector}')?.textContent.includes('{text}')")
+    format!("document.querySelector('{selector}')?.textContent.includes({text:?})")
 }
 
 /// Returns an expression for the number of matching elements.

@@ -14,11 +14,17 @@ use crate::selfplay::{Foresight, HASH, NOISE, SelfPlay, set_search_options};
 use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
 use shakmaty::Color;
+use std::path::PathBuf;
 
 /// The key for the number of training steps per generation.
 const STEPS: &str = "steps";
 
 impl CycleConfig {
+    /// Returns the folder of the learner's run.
+    pub(in crate::cycle) fn run_folder(&self) -> PathBuf {
+        self.folder.join("learner")
+    }
+
     /// Returns the training configuration, whose `steps` are those of one generation.
     ///
     /// # Errors

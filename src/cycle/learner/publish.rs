@@ -82,7 +82,7 @@ impl Learner<'_> {
         // generation whenever the learner is killed. If another learner won, its generation is not
         // in the note, and its checkpoint will be fetched.
         let own = is_own.then_some(&generation);
-        Lineage::of(last.into_iter().chain(own)).write(&self.folder())?;
+        Lineage::of(last.into_iter().chain(own)).write(&self.config.run_folder())?;
         let json = generation.to_json();
         if number == 0 && self.config.gate.is_some() {
             // The initial network has no opponent and is accepted at once. Its candidate's manifest

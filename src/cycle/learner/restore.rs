@@ -18,7 +18,7 @@ impl Learner<'_> {
         base: &TrainConfig,
         last: &Generation,
     ) -> Result<(), CycleError> {
-        let run = self.folder();
+        let run = self.config.run_folder();
         let lineage = Lineage::read(&run)?;
         let step = Checkpoint::read(&run).ok().map(|it| it.state.step);
         let most = last.steps + base.steps;
@@ -57,7 +57,7 @@ impl Learner<'_> {
 
     /// Moves the run's folder aside, because it belongs to another store.
     pub(super) fn set_aside(&self, context: &WorkerContext) -> Result<(), CycleError> {
-        let run = self.folder();
+        let run = self.config.run_folder();
         let aside = set_aside(&run)?;
         (context.tell)(&format!(
             "{} holds no run of this store, and is {} from now on",

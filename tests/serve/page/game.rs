@@ -78,7 +78,7 @@ fn moves_are_typed_taken_back_hinted_and_stepped_through() {
     }
     browser.type_move("play", "Ra5");
     let problem = browser.text("#play-typed-move-problem");
-    assert_eq!(problem, "No rook of White's can go to a5.");
+    assert_eq!(problem, "No rook can go to a5.");
     browser.evaluate("document.activeElement.blur()");
     // Keys and clicks step through the game, and no moves can be made meanwhile.
     let current = "document.querySelector('#play-moves [aria-current]')?.textContent";

@@ -9,7 +9,7 @@ use crate::torch::tensor_hash;
 use std::io::Cursor;
 use tch::{Device, Kind, Tensor};
 use zip::write::FileOptions;
-use zip::{CompressionMethod, ZipWriter};
+use zip::{CompressionMethod, DateTime, ZipWriter};
 
 const WIDTH: i64 = 16;
 /// The network's outputs, in order.
@@ -77,7 +77,10 @@ pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
     let mut file = std::fs::read(&path).unwrap();
     if let Some(metadata) = metadata {
         let mut zip = ZipWriter::new_append(Cursor::new(&mut file)).unwrap();
-        let options = FileOptions::default().compression_method(CompressionMethod::Stored);
+        // The same network is the same file, whatever the time.
+        let options = FileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .last_modified_time(DateTime::default());
         let name = format!("tiny/extra/{RECORD}");
         zip.start_file(name, options).unwrap();
         serde_json::to_writer(&mut zip, metadata).unwrap();

@@ -99,6 +99,7 @@ def install(source, target):
         text = re.sub(rf"\b{place}\b", f"tessera-{name}", text)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
+    shutil.copymode(source, target)
 
 
 def write_metadata(information, root, crate, libtorch, tag):

@@ -21,6 +21,11 @@ pub(super) struct Faults {
 /// validation, which has its own loader, meets them again.
 static TOLD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
+/// Returns whether nothing has been logged about this source so far, and notes that something is.
+pub(super) fn is_new(source: String) -> bool {
+    TOLD.lock().insert(source)
+}
+
 impl Faults {
     pub(super) fn new(is_strict: bool) -> Faults {
         Faults {

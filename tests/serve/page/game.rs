@@ -198,7 +198,7 @@ fn a_bare_king_does_not_win_on_time() {
             "left": { "mine": 200, "theirs": 60_000 },
         });
         browser.evaluate(&format!(
-            "localStorage.setItem('game', JSON.stringify({game}))"
+            "sessionStorage.setItem('game', JSON.stringify({game}))"
         ));
         browser.reload();
         browser.wait(&contains(STATUS, "time forfeit"));

@@ -131,7 +131,10 @@ fn a_finished_game_can_be_taken_back_and_is_kept() {
     browser.wait(&contains("#play-count", "(2)"));
     let games = browser.evaluate("JSON.parse(localStorage.games)");
     let [first, second] = [0, 1].map(|index| games[index].as_str().unwrap());
-    assert!(first.contains("1. Rb8# { [%clk 0:03:0") && first.contains("1-0\n"), "{first}");
+    assert!(
+        first.contains("1. Rb8# { [%clk 0:03:0") && first.contains("1-0\n"),
+        "{first}"
+    );
     assert!(
         second.contains("1. Kf2") && second.ends_with("0-1\n"),
         "{second}"

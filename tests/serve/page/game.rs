@@ -194,7 +194,7 @@ fn a_bare_king_does_not_win_on_time() {
     ] {
         let game = serde_json::json!({
             "fen": fen, "tags": {}, "result": "*", "played": [], "stage": "playing", "mine": "white",
-            "opponent": { "name": "Opponent" }, "minutes": 1, "increment": 0,
+            "opponent": { "name": "Opponent", "agent": "human" }, "minutes": 1, "increment": 0,
             "left": { "mine": 200, "theirs": 60_000 },
         });
         browser.evaluate(&format!(

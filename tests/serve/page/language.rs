@@ -23,7 +23,7 @@ fn the_tabs_speak_german() {
     assert_eq!(browser.evaluate("document.documentElement.lang"), "en");
     browser.click("#settings-open");
     browser.fill("#settings [name=language]", "de");
-    browser.wait("document.documentElement.lang === 'de' && document.body.dataset.ready");
+    browser.wait("document.documentElement?.lang === 'de' && document.body?.dataset.ready");
     // A choice is kept.
     browser.reload();
     for (part, name) in [

@@ -3,9 +3,10 @@
 //! There are several [ways](crate::backend::Way) to run a network, one file each in `ways`. `plan`
 //! lists those that suit a network's family, the device and the precision. `choice` lets each of
 //! them prove itself on this machine (`trial`), measures which is the fastest, and remembers the
-//! result (`answers`). If a way fails during play, another takes its place (`fallback`). On the CPU, a network of a known family [runs](open) by the CPU's kernels. On
-//! CUDA, the encoder kernel and libtorch's operators compete with the TorchScript in the file. For
-//! unknown families, the TorchScript in the file runs.
+//! result (`answers`). If a way fails during play, another takes its place (`fallback`). On the CPU,
+//! a network of a known family [runs](open) by the CPU's kernels. On CUDA, the encoder kernel and
+//! libtorch's operators compete with the TorchScript in the file. For unknown families, the
+//! TorchScript in the file runs.
 
 #[cfg(feature = "torch")]
 mod answers;

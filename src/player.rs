@@ -520,7 +520,7 @@ fn ratings_ignored(settings: &Settings, backend: &dyn Backend) -> Option<String>
         ))
     } else if properties.people_correction().is_none() {
         Some(format!(
-            "{name} has no correction (train export --correction): mates in one and pieces that \
+            "{name} has no correction (tessera-train export --correction): mates in one and pieces that \
              can be taken are seen alike at every rating"
         ))
     } else {

@@ -342,14 +342,12 @@ fn tell_of_silence<E: Examples>(
     for (&id, found) in blocks.iter().zip(group.found()) {
         if let Some(expected) = barren.note(id.source, plan.expected(id), found) {
             let name = plan.source(id).path().display().to_string();
-            // A damaged shard has been reported as such, and each epoch has its own loader.
-            if !faults::is_new(name.clone()) {
-                continue;
-            }
-            tracing::warn!(
+            let warning = format!(
                 "{name} has given nothing that this network learns from, \
                  where about {expected:.0} samples were expected"
             );
+            // A damaged shard has been reported as such, and each epoch has its own loader.
+            faults::warn_once(name, warning);
         }
     }
 }

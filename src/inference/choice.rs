@@ -149,9 +149,9 @@ fn measure(
         };
         let other = other.map(|other| other.exchanging(false));
         let judging = position.map(|index| &backends[index].1).or(other.as_ref());
-        let trial = judging.and_then(|judging| Trial::by(&judging.clone().exchanging(false)).ok());
-        if let Some(trial) = trial {
-            backends.retain(|(candidate, backend)| {
+        let trial = judging.map(|judging| Trial::by(&judging.clone().exchanging(false)));
+        match trial {
+            Some(Ok(trial)) => backends.retain(|(candidate, backend)| {
                 let reason = (*candidate != judge)
                     .then(|| trial.objection(backend))
                     .flatten();
@@ -160,7 +160,18 @@ fn measure(
                     refuse(*candidate, reason);
                 }
                 is_right
-            });
+            }),
+            failed => {
+                let reason = match failed {
+                    Some(Err(error)) => one_line(&error),
+                    _ => "not available".to_owned(),
+                };
+                tracing::warn!(
+                    "the network's results are not checked, because the reference, {} in f32, \
+                     does not run: {reason}",
+                    judge.way
+                );
+            }
         }
         if backends.is_empty() {
             backends.extend(other.map(|other| (judge, other)));

@@ -4,6 +4,7 @@ use super::LoaderError;
 use crate::data::shard::ShardError;
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,9 +22,15 @@ pub(super) struct Faults {
 /// validation, which has its own loader, meets them again.
 static TOLD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// Returns whether nothing has been logged about this source so far, and notes that something is.
-pub(super) fn is_new(source: String) -> bool {
-    TOLD.lock().insert(source)
+/// Logs a warning, unless this process has logged one about the same thing, such as a damaged shard.
+pub(super) fn warn_once(about: String, warning: impl Display) {
+    let told = &mut *TOLD.lock();
+    if told.len() <= LOGGED && told.insert(about) {
+        match told.len() {
+            ..=LOGGED => tracing::warn!("{warning}"),
+            _ => tracing::warn!("more records are left out; from here on they are only counted"),
+        }
+    }
 }
 
 impl Faults {
@@ -46,15 +53,7 @@ impl Faults {
             ) => path.display().to_string(),
             fault => fault.to_string(),
         };
-        let told = &mut *TOLD.lock();
-        if told.len() <= LOGGED && told.insert(what) {
-            match told.len() {
-                ..=LOGGED => tracing::warn!("left out: {fault}"),
-                _ => {
-                    tracing::warn!("more records are left out; from here on they are only counted")
-                }
-            }
-        }
+        warn_once(what, format_args!("left out: {fault}"));
         Ok(())
     }
 

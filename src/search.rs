@@ -18,7 +18,7 @@
 //! | `mates` | mate searches outside the tree, at the root and at leaves |
 //! | `memory` | per-node memory of a search in imagination |
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
-//! | `clock` | evaluation latency and time management |
+//! | `clock` | evaluation latency, interruptions and time management |
 //! | `shared` | the state shared by the threads of one search |
 //! | `environment` | the searched environment: the rules of chess with the backend's evaluations, or a network's imagination |
 //! | `descent` | a visit: PUCT and the utility it maximises, descent, backup |
@@ -62,6 +62,7 @@ use crate::play::{
 };
 use crate::tablebase::RootMoves;
 use choice::RootChoice;
+use clock::lag::Lag;
 use clock::latency::Latency;
 use descent::worker::SearchWorker;
 use environment::{Environment, Latent, Rules};
@@ -77,7 +78,7 @@ use shared::{MAX_VISITS, Progress, Shared};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{self, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use stopper::Stopper;
 use sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use tree::depth::TreeDepth;
@@ -129,6 +130,7 @@ pub struct Search {
     rescaling: Option<Rescaling>,
     helpers: Option<Helpers>,
     latency: Latency,
+    lag: Lag,
     mates: Option<Mutex<MateSearch>>,
     /// `Some` for a search in imagination.
     dream: Option<Dream>,
@@ -166,6 +168,7 @@ impl Search {
             rescaling: None,
             helpers: None,
             latency: Latency::default(),
+            lag: Lag::default(),
             dream: None,
         }
     }
@@ -466,9 +469,8 @@ impl Search {
             batch => batch,
         };
         let most = MAX_BATCH.min(MAX_IN_FLIGHT as usize / self.threads).max(1);
-        let overhead = Duration::from_millis(self.parameters.move_overhead);
-        let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
-        let ponder_time = budget.map(|budget| budget.hard);
+        let budget = self.lag.budget(limits, self.parameters.overhead());
+        let ponder_time = budget.filter(|_| limits.ponder).map(|budget| budget.hard);
         // In a timed game, visits are spent only on choosing the move, not on further lines.
         let lines = match limits.time {
             Some(_) => 1,
@@ -490,6 +492,7 @@ impl Search {
             parameters: &self.parameters,
             backend: &*self.backend,
             latency: &self.latency,
+            lag: &self.lag,
             mates: self.mates.as_ref(),
             draws: claimable(game),
             game,

@@ -10,7 +10,6 @@ use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::TimeBudget;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Maximum number of steps under a clock.
 const MOST_STEPS: usize = 64;
@@ -110,7 +109,7 @@ impl Agent for DiffusionAgent {
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError> {
         let began = control.now();
-        let overhead = Duration::from_millis(self.options.search.move_overhead);
+        let overhead = self.options.search.overhead();
         let limits = limits.clone();
         let budget = TimeBudget::new(&limits, overhead).map(|budget| budget.soft);
         let question = Question { game, limits };

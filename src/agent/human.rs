@@ -27,7 +27,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The lowest rating offered, which is that of the weakest players in the training games.
 pub const LOWEST_RATING: u16 = 600;
@@ -169,7 +169,7 @@ impl HumanAgent {
         // Uses random numbers after those for the move.
         let mut random = self.random(question.game);
         random.jump();
-        let overhead = Duration::from_millis(self.options.search.move_overhead);
+        let overhead = self.options.search.overhead();
         let rating = rating(question.game);
         let time = pace::thinking_time(&question.limits, overhead, rating, priors, &mut random);
         if let Some(time) = time {

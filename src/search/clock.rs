@@ -1,4 +1,5 @@
-//! Time: evaluation latency and time management.
+//! Time: evaluation latency, interruptions and time management.
 
+pub(crate) mod lag;
 pub(crate) mod latency;
 pub(crate) mod time;

@@ -3,6 +3,7 @@
 use super::wdl::contempt::Contempt;
 use crate::tablebase::Tablebase;
 use clap::ValueEnum;
+use std::time::Duration;
 
 /// The assumed value of an unvisited move (Lc0: FpuStrategy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -27,7 +28,8 @@ pub struct Parameters {
     /// The maximum number of positions that a thread gathers before evaluating them, at most 1,024;
     /// 0 uses the backend's number. Small trees use fewer.
     pub minibatch: usize,
-    /// Time reserved per move for the client and the connection, in milliseconds.
+    /// The least time reserved per move for the client and the connection, in milliseconds. More is
+    /// reserved while the machine often interrupts the search.
     pub move_overhead: u64,
     /// Seed for sampling moves at a temperature.
     pub seed: u64,
@@ -102,7 +104,7 @@ impl Default for Parameters {
             hash: 256,
             multi_pv: 1,
             minibatch: 0,
-            move_overhead: 100,
+            move_overhead: 10,
             seed: 0,
             cpuct: 1.745,
             cpuct_base: 38739.0,
@@ -133,6 +135,11 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// Returns the time reserved per move for the client and the connection.
+    pub(crate) fn overhead(&self) -> Duration {
+        Duration::from_millis(self.move_overhead)
+    }
+
     /// Returns whether `other` would grow the same tree as these parameters, in the same amount of
     /// memory.
     pub(crate) fn grows_like(&self, other: &Parameters) -> bool {

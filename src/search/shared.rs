@@ -1,5 +1,6 @@
 //! State shared by the threads of one search.
 
+use super::clock::lag::Lag;
 use super::clock::latency::Latency;
 use super::mates::MateSearch;
 use super::memory::Memory;
@@ -45,6 +46,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) backend: &'a dyn Backend,
     pub(crate) latency: &'a Latency,
+    pub(crate) lag: &'a Lag,
     /// The mate search at the root, if enabled; one thread at a time runs it.
     pub(crate) mates: Option<&'a Mutex<MateSearch>>,
     /// Per-node state, for a search in imagination.

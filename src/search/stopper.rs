@@ -3,6 +3,7 @@
 //! The thread that called the search checks the conditions between its batches.
 
 use super::choice::RootChoice;
+use super::clock::lag::Intervals;
 use super::clock::time::{Stability, TimeBudget, is_decided};
 use super::report::report;
 use super::shared::Shared;
@@ -26,6 +27,7 @@ pub(crate) struct Stopper<'a> {
     limits: &'a Limits,
     tell: &'a mut dyn FnMut(&Report),
     budget: Option<TimeBudget>,
+    intervals: Intervals,
     /// When our clock started; `None` while pondering.
     clock_since: Option<Instant>,
     /// The value with which the best move is compared: the previous search's final value, or
@@ -46,12 +48,13 @@ impl<'a> Stopper<'a> {
         limits: &'a Limits,
         tell: &'a mut dyn FnMut(&Report),
     ) -> Stopper<'a> {
-        let overhead = Duration::from_millis(shared.parameters.move_overhead);
+        shared.lag.fade();
         let mut stopper = Stopper {
             shared,
             limits,
             tell,
-            budget: TimeBudget::new(limits, overhead),
+            budget: shared.lag.budget(limits, shared.parameters.overhead()),
+            intervals: Intervals::since(shared.began),
             clock_since: None,
             expected: shared.expected,
             best: None,
@@ -106,6 +109,13 @@ impl<'a> Stopper<'a> {
             return true;
         }
         let now = self.shared.control.now();
+        if self.intervals.end(now, self.shared.lag) {
+            let overhead = self.shared.parameters.overhead();
+            self.budget = self.shared.lag.budget(self.limits, overhead);
+            if let Some(since) = self.clock_since {
+                self.start_clock(since);
+            }
+        }
         let choice = RootChoice::of(self.shared);
         let mv = choice.as_ref().map(|choice| choice.chosen().edge.mv());
         if mv != self.best {

@@ -13,6 +13,8 @@ const MAX_HORIZON: u32 = 50;
 const STRETCH: f64 = 4.0;
 /// … and the share of that time that the easiest move takes.
 const LEAST: f64 = 0.4;
+/// A plan leaves this many times the overhead on the clock, for a delay that is longer than usual.
+const CUSHION: f64 = 4.0;
 /// Share of the clock that one move may take, unless it is the last before the time control.
 const MAX_SHARE: f64 = 0.5;
 /// The longest clock time that is used, over 30 years; longer ones are truncated.
@@ -82,7 +84,8 @@ fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> TimeBudget
         .moves_to_go
         .map_or(HORIZON, |moves| moves.clamp(1, MAX_HORIZON));
     let later = f64::from(moves - 1);
-    let total = usable + later * (limits.increment.as_secs_f64() - overhead.as_secs_f64());
+    let overhead = overhead.as_secs_f64();
+    let total = usable - CUSHION * overhead + later * (limits.increment.as_secs_f64() - overhead);
     let share = if limits.moves_to_go == Some(1) {
         1.0
     } else {
@@ -206,6 +209,17 @@ mod tests {
                 left = left - budget.hard + MS(increment);
             }
         }
+    }
+
+    #[test]
+    fn an_increment_that_covers_only_the_overhead_leaves_a_cushion() {
+        let mut left = MS(1000);
+        for _ in 0..100 {
+            let limits = clock(left.as_millis() as u64, 10, None);
+            let budget = TimeBudget::new(&limits, MS(10)).unwrap();
+            left = left - budget.soft - MS(10) + MS(10);
+        }
+        assert!((MS(30)..MS(100)).contains(&left), "{left:?}");
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::serve::state::State;
 use axum::extract::State as Shared;
 use axum::{Extension, Json};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Returns an agent's move in a position, with its evaluation.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
@@ -27,7 +26,7 @@ pub(in crate::serve) async fn choose_move(
     let game = question.game.clone();
     let settings = &question.settings;
     let (is_human, rating) = (settings.agent == AgentKind::Human, settings.self_elo);
-    let overhead = Duration::from_millis(settings.options.search.move_overhead);
+    let overhead = settings.options.search.overhead();
     let answer = state.answer(client, question).await?;
     let priors = answer.choice.statistics.iter().map(|of| of.prior);
     let clock = request

@@ -167,6 +167,7 @@ mod tests {
     use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
     use crate::play::Clock;
+    use std::time::Duration;
 
     /// Always imagines one given game.
     struct Prophet {

@@ -1,5 +1,6 @@
 //! The threads of a search: their combined result, and their termination.
 
+use super::clock::lag::Lag;
 use super::clock::latency::Latency;
 use super::descent::worker::SearchWorker;
 use super::environment::Rules;
@@ -31,6 +32,7 @@ static GAME: LazyLock<Game> =
 static PARAMETERS: LazyLock<Parameters> = LazyLock::new(Parameters::default);
 static CONTROL: LazyLock<Control> = LazyLock::new(Control::default);
 static LATENCY: LazyLock<Latency> = LazyLock::new(Latency::default);
+static LAG: LazyLock<Lag> = LazyLock::new(Lag::default);
 static UNIFORM: LazyLock<Uniform> = LazyLock::new(Uniform::default);
 
 /// The outcome of an evaluation.
@@ -103,6 +105,7 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         parameters: &PARAMETERS,
         backend: &backend,
         latency: &LATENCY,
+        lag: &LAG,
         mates: None,
         memory: None,
         draws: Vec::new(),

@@ -10,6 +10,7 @@ use crate::waiting::PATIENCE;
 use shakmaty::CastlingMode;
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn options(seed: u64) -> Options {
     let search = Parameters {

@@ -38,7 +38,6 @@ pub fn name_and_value(text: &str) -> Result<(String, String), String> {
 
 /// Parses this process's command line. Exits if the command line is invalid, or if it requests help
 /// or the version.
-#[must_use]
 pub fn parse<C: Parser>(groups: &[Group]) -> C {
     let mut command = grouped(shortened(C::command()), groups);
     if std::env::args_os().skip(1).eq([DESCRIBE]) {

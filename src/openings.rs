@@ -154,7 +154,6 @@ impl Openings {
 }
 
 /// Returns a random number generator for one game, independent of those for other games.
-#[must_use]
 pub fn generator(seed: u64, number: u64) -> Xoshiro256PlusPlus {
     let salt = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64();
     Xoshiro256PlusPlus::seed_from_u64(salt ^ number)

@@ -57,7 +57,6 @@ struct Asked {
 
 impl<B: Backend> Cache<B> {
     /// Wraps `inner` in a cache of at most this many MiB.
-    #[must_use]
     pub fn new(inner: B, mebibytes: usize) -> Cache<B> {
         let limit = mebibytes.saturating_mul(1 << 20) / SHARDS;
         let shard = || {
@@ -76,7 +75,6 @@ impl<B: Backend> Cache<B> {
 
 impl Cache<Arc<dyn Backend>> {
     /// Returns `inner` with a cache of this size, or without one if the size is 0.
-    #[must_use]
     pub fn over(inner: Arc<dyn Backend>, mebibytes: usize) -> Arc<dyn Backend> {
         match mebibytes {
             0 => inner,

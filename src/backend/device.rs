@@ -73,7 +73,6 @@ impl Devices {
     }
 
     /// Returns the first device.
-    #[must_use]
     pub fn first(&self) -> DeviceChoice {
         self.0.first().copied().unwrap_or_default()
     }

@@ -53,20 +53,17 @@ impl Rows {
     }
 
     /// Returns the total number of rows.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.shards.values().sum()
     }
 
     /// Returns the number of shards.
-    #[must_use]
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
     /// Returns the newest shards that together contain at least `size` rows, or all shards if there
     /// are fewer rows, from old to new, and their number of rows.
-    #[must_use]
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
         let mut rows = 0;
         let mut newest = Vec::new();

@@ -136,7 +136,6 @@ impl TargetRules {
     }
 
     /// Returns the number of samples that a record gives; 0 if its nodes do not form a tree.
-    #[must_use]
     pub fn samples(&self, record: &Record) -> u64 {
         let labelled = self.label(record).unwrap_or_default();
         let samples = labelled.iter().filter(|place| place.label.is_some());

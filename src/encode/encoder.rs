@@ -63,7 +63,6 @@ impl Encoder {
     /// players' ratings, and the plies of the 50-move rule (in steps of eight below 64, and exactly
     /// from 64 on). Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For
     /// networks that read moves, the key covers all moves of the game.
-    #[must_use]
     pub fn key(&self, game: &Game) -> u64 {
         match self {
             Encoder::Nothing | Encoder::Rows(_) => key_of_position(game),

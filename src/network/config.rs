@@ -66,7 +66,6 @@ pub enum ArchitectureConfig {
 
 impl ArchitectureConfig {
     /// Returns the name of the family, as in network files.
-    #[must_use]
     pub fn family(&self) -> &'static str {
         match self {
             ArchitectureConfig::Chessformer { .. } => "chessformer",

@@ -21,7 +21,6 @@ struct Row {
 }
 
 /// Returns whether a text is a code: a letter from A to E and two digits.
-#[must_use]
 pub fn is_eco(code: &str) -> bool {
     matches!(code.as_bytes(), [b'A'..=b'E', tens, units]
         if tens.is_ascii_digit() && units.is_ascii_digit())

@@ -13,7 +13,6 @@ const LINE: usize = 8;
 const OPENING_TAGS: [&str; 4] = ["ECO", "Opening", "Variation", "SubVariation"];
 
 /// Returns the game as PGN, which ends in an empty line.
-#[must_use]
 pub fn annotated_pgn(source: &Source, report: &Report) -> String {
     let opening = [("ECO", &report.game.eco), ("Opening", &report.game.opening)];
     let opening = opening.into_iter();

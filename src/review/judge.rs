@@ -81,13 +81,11 @@ impl Judge {
     }
 
     /// Returns the name that the engine gives itself, such as `Stockfish 15.1`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the number of nodes for each position.
-    #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }

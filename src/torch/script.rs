@@ -85,7 +85,6 @@ pub type Run<'a> = dyn Fn(&[Tensor], &[Tensor]) -> Vec<Tensor> + 'a;
 
 impl TracedMethod<'_> {
     /// Returns the method's entry in the metadata.
-    #[must_use]
     pub fn described(&self) -> (String, Method) {
         let method = Method {
             inputs: self.inputs.clone(),

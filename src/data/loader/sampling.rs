@@ -86,7 +86,6 @@ impl Default for Sampling {
 impl Sampling {
     /// Returns whether both configurations select the same samples in the same order. The files may
     /// have moved to another folder.
-    #[must_use]
     pub fn draws_like(&self, other: &Sampling) -> bool {
         let plain = |sampling: &Sampling| {
             let mut plain = sampling.clone();
@@ -100,7 +99,6 @@ impl Sampling {
     }
 
     /// Returns the weight of positions in variations.
-    #[must_use]
     pub fn variations(&self) -> VariationWeight {
         VariationWeight {
             first: self.variation_weight,

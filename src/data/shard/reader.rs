@@ -86,19 +86,16 @@ impl Shard {
     }
 
     /// Returns the shard's location.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the shard's header.
-    #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// Returns the blocks.
-    #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         &self.index
     }

@@ -55,13 +55,11 @@ pub struct Positions {
 
 impl Positions {
     /// Returns the positions.
-    #[must_use]
     pub fn all(&self) -> &[Position] {
         &self.positions
     }
 
     /// Returns the games, each with the indices of its positions.
-    #[must_use]
     pub fn games(&self) -> &[(Record, Range<usize>)] {
         &self.games
     }

@@ -215,7 +215,6 @@ impl ModelConfig {
     }
 
     /// Returns the width of one attention head.
-    #[must_use]
     pub fn head_width(&self) -> i64 {
         self.width / self.heads
     }

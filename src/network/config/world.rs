@@ -83,7 +83,6 @@ pub enum WorldConfigError {
 impl WorldConfig {
     /// Returns the number of squares and the width of latents: 64 squares with the encoder's width,
     /// or one token that is four times as wide.
-    #[must_use]
     pub fn latents(&self) -> [i64; 2] {
         let width = self.encoder.width;
         match self.state {

@@ -49,7 +49,6 @@ impl Default for AverageConfig {
 impl AverageConfig {
     /// Returns the share of the newest weights in the average after `step` steps, counting from 1.
     /// A share of 0 leaves the average unchanged.
-    #[must_use]
     pub fn share(&self, step: u64) -> f64 {
         match *self {
             AverageConfig::Exponential { decay } => {

@@ -11,7 +11,6 @@ const MOST: usize = 6;
 impl TrainConfig {
     /// Describes in one line which keys have changed since `then`, and how these changes affect the
     /// resumed run. Returns `None` if nothing has changed, or only the number of steps.
-    #[must_use]
     pub fn changes_since(&self, then: &TrainConfig) -> Option<String> {
         let then = TrainConfig {
             steps: self.steps,

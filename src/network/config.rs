@@ -7,6 +7,7 @@ pub mod lc0;
 pub mod lc0_heads;
 pub mod maia3;
 #[cfg(test)]
+#[path = "config/tests/toy.rs"]
 pub mod toy;
 pub mod world;
 

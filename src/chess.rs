@@ -509,7 +509,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_refused_with_the_reason() {
+    fn rejects_unplayable_positions_with_a_reason() {
         for fen in [
             "",
             "nonsense",

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_start_is_named() {
+    fn names_engines_that_do_not_start() {
         let command = EngineCommand {
             program: PathBuf::from("no-such-engine"),
             options: Vec::new(),

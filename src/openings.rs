@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_from_is_named() {
+    fn names_unplayable_openings() {
         let (_folder, path) = book("a.epd", b"\nnonsense\n");
         let error = open(&path, 0, 0).unwrap().game(0).unwrap_err();
         assert!(

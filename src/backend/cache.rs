@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_need_not_wait_gets_the_same() {
+    fn cached_positions_get_the_same_answer() {
         let cache = Cache::new(Counting::new(Random::new(1)), 16);
         let batch = positions(20, false);
         for asked in [&positions(5, false), &batch, &batch] {

@@ -415,7 +415,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_player_needs_is_named() {
+    fn names_missing_outputs_of_a_player() {
         let needs = ["policy", "wdl"];
         let of = |outputs: &[&str], search_value| {
             let missing = metadata(outputs, search_value).require("a player", &needs);

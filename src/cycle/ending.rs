@@ -148,7 +148,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_stays_wrong_is_told_from_what_passes() {
+    fn tells_lasting_errors_from_passing_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
         let open = || CycleError::from(Shard::open(&path).err().unwrap());

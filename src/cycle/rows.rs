@@ -214,7 +214,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_damaged_is_empty_and_what_is_out_of_reach_comes_later() {
+    fn damaged_shards_are_empty_and_unreachable_ones_wait() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let names = [shard(0, "a", 0), shard(0, "a", 1), shard(0, "b", 0)];

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_searched_is_no_sample() {
+    fn skips_positions_without_a_search() {
         let rules = TargetRules {
             evals: None,
             ..RULES

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_refused_by_name() {
+    fn names_positions_that_cannot_be_encoded() {
         let mut tokens = Vec::new();
         let longer = game("e2e4 c7c5 g1f3 d7d6");
         let error = moves_encoder(4).encode(&longer, &mut tokens).unwrap_err();

@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_in_any_order(
+        fn reads_info_in_any_order(
             depth: u32,
             multipv in 1..500usize,
             score in score(),

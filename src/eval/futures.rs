@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_true_is_right_throughout() {
+    fn true_futures_count_as_right() {
         let line = plies("e2e4 e7e5 g1f3");
         let found = judge("e2e4 e7e5 g1f3", &predicted(&line), line[0].played);
         for (ply, counts) in found.iter().enumerate() {

@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_where() {
+    fn names_the_path_that_cannot_be_written() {
         let network = fresh(small(gab()));
         let path = Path::new("no-such-folder/net.pt");
         let error = network.write(ExportPrecision::Fp16, path).unwrap_err();

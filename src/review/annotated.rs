@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_author_wrote_is_kept() {
+    fn keeps_the_authors_comments() {
         let text = reviewed(COMMENTED);
         let one_line = text.replace('\n', " ");
         for part in [

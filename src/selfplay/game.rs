@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_imagination_plays_no_game_in_it() {
+    fn rejects_imagined_games_without_imagination() {
         let plan = SelfPlay {
             imagination: Some(WorldOptions::default()),
             ..plan(None)

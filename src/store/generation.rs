@@ -188,7 +188,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn rejects_impossible_generations() {
         let good = generation(3);
         assert_eq!(Generation::parse(&good.to_json(), 3).unwrap(), good);
         let refused = |change: &dyn Fn(&mut Generation)| {

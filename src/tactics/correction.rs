@@ -227,7 +227,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn rejects_corrections_of_wrong_size() {
         let good = of_mates(1.0);
         assert_eq!(good.check(), Ok(()));
         let mut short = good.clone();

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_traced_names_no_device() {
+    fn traced_code_names_no_device() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("product.pt");
         write_a_product(&path).unwrap();

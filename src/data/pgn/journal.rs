@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_never_replaced() {
+    fn never_replaces_foreign_files() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("a.pgn");
         let ours = [1, 2].map(game).concat();

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_told_with_what_becomes_of_it() {
+    fn lists_changed_keys_and_their_effect() {
         let then = config("");
         let change = |text: &str| config(text).changes_since(&then);
         assert_eq!(change(""), None);

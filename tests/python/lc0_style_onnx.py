@@ -4,7 +4,7 @@ Argument: a folder, into which `lc0_tower.onnx` and others are written: residual
 with squeeze and excitation, a convolutional policy and a scalar value; and attention
 bodies with smolgen, in the input embeddings and the variants of the graph that Lc0's
 converter has. Those whose names begin with `lc0` are networks that Lc0 could have;
-each of the others has a table of other numbers.
+each of the others differs in one thing that no name reveals.
 """
 
 import sys
@@ -307,11 +307,12 @@ def dense_embedding(graph, x):
     return graph.reshape("/attn_body/embedding/out/reshape", x, -1, 122), 122
 
 
-def attention(graph, embedding, mish, width=16, heads=2, layers=2):
+def attention(graph, embedding, mish, width=16, heads=2, layers=2, policy="mish", gain=None,
+              epsilon=None):
     """An attention body like T1's, with the attention policy and WDL."""
     is_dense = embedding is dense_embedding
-    gain = (2 * layers) ** -0.25
-    epsilon = 1e-3 if is_dense else 1e-6
+    gain = gain or (2 * layers) ** -0.25
+    epsilon = epsilon or (1e-3 if is_dense else 1e-6)
     graph.weights("/const/smolgen_w", 6, 4096, scale=0.4)
     x = graph.node("Transpose", "/attn_body/transpose", "/input/planes", perm=[0, 2, 3, 1])
     x, features = embedding(graph, x)
@@ -327,7 +328,9 @@ def attention(graph, embedding, mish, width=16, heads=2, layers=2):
         x = graph.layer_norm("/attn_body/ln2", x, width, 1e-3)
     for layer in range(layers):
         x = encoder(graph, x, f"/encoder{layer}", width, heads, mish, gain, epsilon)
-    y = mish("/policy/dense1/mish", graph.dense("/policy/dense1", x, width, width))
+    y = graph.dense("/policy/dense1", x, width, width)
+    y = (mish("/policy/dense1/mish", y) if policy == "mish"
+         else graph.node("Selu", "/policy/dense1/selu/selu", y))
     shape = graph.constant("/const/QK_shape", numpy.array([-1, 64, width], numpy.int64))
     q, k = (graph.node("Reshape", f"/policy/{what}/reshape",
                        graph.dense(f"/policy/{what}", y, width, width), shape)
@@ -363,14 +366,17 @@ def networks():
         tower(graph)
         yield "lc0_tower" + name, graph
     bodies = {
-        "lc0_map": map_embedding,
-        "lc0_map_without_shapes": lambda g, x: map_embedding(g, x, no_shape=True),
-        "lc0_dense": dense_embedding,
-        "other_reach": lambda g, x: map_embedding(g, x, table=reach() == 1),
+        "lc0_map": (map_embedding, {}),
+        "lc0_map_without_shapes": (lambda g, x: map_embedding(g, x, no_shape=True), {}),
+        "lc0_dense": (dense_embedding, {}),
+        "other_reach": (lambda g, x: map_embedding(g, x, table=reach() == 1), {}),
+        "other_gain": (map_embedding, {"gain": 0.7}),
+        "other_epsilon": (map_embedding, {"epsilon": 1e-5}),
+        "other_activation": (map_embedding, {"policy": "selu"}),
     }
-    for name, embedding in bodies.items():
+    for name, (embedding, options) in bodies.items():
         graph = Graph(5)
-        attention(graph, embedding, graph.mish)
+        attention(graph, embedding, graph.mish, **options)
         yield name, graph
     graph = Graph(6, takes_norms_apart=True)
     attention(graph, dense_embedding, graph.mish_by_exponentials)

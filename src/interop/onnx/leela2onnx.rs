@@ -2,10 +2,11 @@
 //!
 //! The converter names tensors and nodes by their place in the network. These names identify the
 //! weights, and the architecture is inferred from the shapes of the weights. A graph is accepted if
-//! each of its tensors, except for single numbers and shapes, has a place in this architecture.
-//! Single numbers, such as the gains of residual connections, follow from the architecture. The
-//! names are those of the converter in Lc0 0.33.
+//! every tensor in it, including constants, has a place in this architecture, and if its
+//! activations, norms and outputs are those of Lc0. The names are those of the converter in Lc0
+//! 0.33.
 
+mod expected;
 mod places;
 
 use super::OnnxError;
@@ -18,8 +19,12 @@ use crate::interop::lc0::schema::{InputEmbedding, Policy};
 use crate::interop::lc0::sizes::Sizes;
 use crate::network::lc0::{HeadChoice, Lc0Config, PolicyHeadConfig};
 use crate::network::{Activation, Architecture, Lc0, Parameter, Weights};
+use expected::Expected;
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
+
+/// Largest relative error of a constant. Rounding to bfloat16 has an error of up to 1/256.
+const TOLERANCE: f64 = 0.004;
 
 /// Activations: the suffix that the converter appends to the name of the place, the activation, and
 /// the operators that compute it.
@@ -47,12 +52,17 @@ pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Wei
     let config = converted.config(input_format)?;
     let architecture = Lc0::new(&config, HeadChoice::default(), Device::Cpu)
         .map_err(|error| other(error.to_string()))?;
+    let expected = Expected::of(&config);
+    converted.check_activations(&expected)?;
+    converted.check_norms(&config)?;
+    converted.check_outputs(&config)?;
     let parameters = architecture.parameters().iter();
     let tensors = parameters
         .map(|parameter| Ok((parameter.name.clone(), converted.parameter(parameter)?)))
         .collect::<Result<Vec<_>, OnnxError>>()?;
+    converted.take_constants(&expected)?;
     converted.take_tables(&architecture)?;
-    converted.expect_nothing_else()?;
+    converted.expect_nothing_else(&config)?;
     let weights = Weights::take(architecture.parameters(), tensors);
     let weights = weights.map_err(|error| other(error.to_string()))?;
     Ok((architecture, weights))
@@ -66,6 +76,7 @@ fn other(reason: impl Into<String>) -> OnnxError {
 /// A graph's tensors and nodes by the converter's names.
 struct Converted<'a> {
     nodes: &'a [NodeProto],
+    outputs: Vec<&'a str>,
     /// Tensors that have not been used yet.
     tensors: BTreeMap<&'a str, Tensor>,
 }
@@ -81,6 +92,7 @@ impl<'a> Converted<'a> {
         });
         Ok(Converted {
             nodes: &graph.node,
+            outputs: graph.output.iter().map(|it| it.name.as_str()).collect(),
             tensors: tensors.collect::<Result<_, OnnxError>>()?,
         })
     }
@@ -166,6 +178,64 @@ impl<'a> Converted<'a> {
         }
     }
 
+    fn check_activations(&self, expected: &Expected) -> Result<(), OnnxError> {
+        let found = self.activations()?;
+        let places = found.keys().chain(expected.activations.keys());
+        let mut places =
+            places.filter(|place| found.get(*place) != expected.activations.get(*place));
+        match places.next() {
+            None => Ok(()),
+            Some(place) => Err(other(format!("the activation at {place} differs"))),
+        }
+    }
+
+    fn check_norms(&self, config: &Lc0Config) -> Result<(), OnnxError> {
+        let nodes = self.nodes.iter();
+        let mut norms = nodes.filter(|node| node.op_type == "LayerNormalization");
+        norms.try_for_each(|node| {
+            let mut attributes = node.attribute.iter();
+            let epsilon = attributes.find(|attribute| attribute.name == "epsilon");
+            let epsilon = epsilon.map_or(0.0, |attribute| f64::from(attribute.f));
+            match is_near(epsilon, expected::epsilon(config, name(node))) {
+                true => Ok(()),
+                false => Err(other(format!("the epsilon of {} differs", name(node)))),
+            }
+        })
+    }
+
+    /// Checks the final operators, which determine whether an output is a logit, a probability or a
+    /// value.
+    fn check_outputs(&self, config: &Lc0Config) -> Result<(), OnnxError> {
+        let makes = |output: &str| {
+            let mut nodes = self.nodes.iter();
+            let node = nodes.find(|node| node.output.iter().any(|name| name == output));
+            node.map_or("", |node| &node.op_type)
+        };
+        let mut expected: Vec<&[&str]> = expected::last_operators(config);
+        for output in &self.outputs {
+            let place = expected
+                .iter()
+                .position(|kinds| kinds.contains(&makes(output)));
+            let Some(place) = place else {
+                return Err(other(format!("its output {output} is not an Lc0 output")));
+            };
+            expected.remove(place);
+        }
+        match expected.is_empty() {
+            true => Ok(()),
+            false => Err(other("it lacks an output")),
+        }
+    }
+
+    /// Takes the constants that scale scores and branches.
+    fn take_constants(&mut self, expected: &Expected) -> Result<(), OnnxError> {
+        for (name, &number) in &expected.constants {
+            self.take(name)
+                .and_then(|found| expect_number(name, &found, number))?;
+        }
+        Ok(())
+    }
+
     /// Takes the map from policy logits to moves, and the attack map.
     fn take_tables(&mut self, architecture: &Lc0) -> Result<(), OnnxError> {
         let heads = &architecture.model().policy.heads;
@@ -185,19 +255,32 @@ impl<'a> Converted<'a> {
                 _ => continue,
             };
             if self.take(name)?.view([-1]) != expected.view([-1]) {
-                return Err(other(format!("its tensor {name} holds other numbers")));
+                return Err(differs(name));
             }
         }
         Ok(())
     }
 
-    /// Rejects unused tensors, except for shapes, bounds and single numbers.
-    fn expect_nothing_else(&self) -> Result<(), OnnxError> {
-        let mut left = self.tensors.iter();
-        match left.find(|(_, tensor)| tensor.is_floating_point() && tensor.numel() > 1) {
-            Some((name, _)) => Err(other(format!("its tensor {name} has no place"))),
-            None => Ok(()),
+    /// Rejects unused tensors, except for shapes, bounds and the constants of equivalent
+    /// formulations.
+    fn expect_nothing_else(&self, config: &Lc0Config) -> Result<(), OnnxError> {
+        for (&name, tensor) in &self.tensors {
+            if !tensor.is_floating_point() {
+                let stack = match name.starts_with("/const/policy/") {
+                    true => config.policy.encoders().next().map(|(_, encoder)| encoder),
+                    false => config.attention.map(|body| body.encoder),
+                };
+                let is_other = stack.is_some_and(|stack| stack.heads != heads(tensor));
+                if name.ends_with("/mha/shape") && is_other {
+                    return Err(differs(name));
+                }
+                continue;
+            }
+            let number = expected::optional(config, name);
+            let number = number.ok_or_else(|| other(format!("its tensor {name} has no place")))?;
+            expect_number(name, tensor, number)?;
         }
+        Ok(())
     }
 }
 
@@ -234,6 +317,21 @@ fn name(node: &NodeProto) -> &str {
 /// Returns the number of heads in a shape [batch, squares, heads, head width].
 fn heads(shape: &Tensor) -> i64 {
     shape.f_int64_value(&[2]).unwrap_or_default()
+}
+
+fn expect_number(name: &str, tensor: &Tensor, number: f64) -> Result<(), OnnxError> {
+    match tensor.numel() == 1 && is_near(tensor.view([-1]).double_value(&[0]), number) {
+        true => Ok(()),
+        false => Err(differs(name)),
+    }
+}
+
+fn is_near(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= TOLERANCE * expected.abs()
+}
+
+fn differs(name: &str) -> OnnxError {
+    other(format!("its tensor {name} holds other numbers"))
 }
 
 /// Returns the error for a missing tensor.

@@ -16,9 +16,6 @@ const MOST_FIELDS: usize = 1_000_000;
 /// inputs and outputs of the graph; and the attributes of nodes.
 const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 
-/// The producer that `leela2onnx` writes to a file.
-const PRODUCER: &str = "Lc0";
-
 /// Reads a network of Lc0's family from an ONNX file written by Lc0's `leela2onnx`, or from an Lc0
 /// weights file that contains such a model.
 ///
@@ -79,13 +76,8 @@ fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network
     }
     let model = ModelProto::decode(bytes)?;
     let graph = model.graph.as_ref().ok_or(OnnxError::NoModel)?;
-    let producer = &model.producer_name;
-    if producer == env!("CARGO_PKG_NAME") {
+    if model.producer_name == env!("CARGO_PKG_NAME") {
         return Err(OnnxError::Own);
-    }
-    if producer != PRODUCER {
-        let reason = format!("its producer is `{producer}`");
-        return Err(OnnxError::NotLc0s(reason));
     }
     let (architecture, weights) = leela2onnx::convert(graph, format.number())?;
     let training = serde_json::json!({ "format": "ONNX", "producer": model.producer_name });
@@ -157,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn rejects_parts_that_lc0_has_not() {
+    fn what_lc0_would_compute_otherwise_is_refused() {
         type Change<'a> = &'a dyn Fn(&mut GraphProto);
-        let cases: [(Change, &str); 6] = [
+        let cases: [(Change, &str); 9] = [
             (
                 &|graph| tensor(graph, "/const/mapping_table").raw_data[0] ^= 1,
                 "its tensor /const/mapping_table holds other numbers",
@@ -170,7 +162,7 @@ mod tests {
             ),
             (
                 &|graph| {
-                    let mut another = tensor(graph, "/value/dense1/add/w").clone();
+                    let mut another = tensor(graph, "/value/dense2/add/w").clone();
                     another.name = "/value/dense3/add/w".to_owned();
                     graph.initializer.push(another);
                 },
@@ -188,6 +180,19 @@ mod tests {
                 &|graph| node(graph, "/value/dense1/relu").output[0] = "/value/dense1/mish".into(),
                 "its node /value/dense1/mish is Relu",
             ),
+            (
+                &|graph| {
+                    graph
+                        .node
+                        .retain(|node| node.output[0] != "/mlh/dense1/relu")
+                },
+                "the activation at /mlh/dense1 differs",
+            ),
+            (
+                &|graph| node(graph, "/output/value").op_type = "Sigmoid".to_owned(),
+                "its output /output/value is not an Lc0 output",
+            ),
+            (&|graph| drop(graph.output.pop()), "it lacks an output"),
         ];
         for (change, reason) in cases {
             let message = error(change);
@@ -198,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_kind_of_other_files() {
+    fn what_is_no_such_file_is_named() {
         let message = error(|graph| tensor(graph, "/inputconv/w/bias").data_location = 1);
         assert!(message.contains("another file"), "{message}");
         let own = ModelProto {
@@ -207,12 +212,6 @@ mod tests {
         };
         let message = read(&encode(&own).unwrap()).unwrap_err().to_string();
         assert!(message.contains("the network file (.pt) that"), "{message}");
-        let foreign = ModelProto {
-            producer_name: "pytorch".to_owned(),
-            ..tower()
-        };
-        let message = read(&encode(&foreign).unwrap()).unwrap_err().to_string();
-        assert!(message.ends_with("its producer is `pytorch`"), "{message}");
         let none = ModelProto {
             graph: None,
             ..tower()

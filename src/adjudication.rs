@@ -4,7 +4,6 @@ use crate::chess::{Ending, Game};
 use crate::data::sample::Wdl;
 use crate::tablebase::{Tablebase, Verdict};
 use shakmaty::{Color, Position};
-use std::fmt;
 
 /// A rule by which a side resigns after several consecutive bad scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,41 +39,48 @@ pub struct Adjudication {
     pub tablebase: Tablebase,
 }
 
-impl fmt::Display for Adjudication {
-    /// Writes the rules, separated by commas.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(ResignRule { moves, centipawns }) = self.resign {
-            write!(formatter, ", resign {moves},{centipawns}")?;
-        }
-        if let Some(rule) = self.draw {
-            let DrawRule {
-                from,
-                moves,
-                centipawns,
-            } = rule;
-            write!(formatter, ", draw {from},{moves},{centipawns}")?;
-        }
-        if let Some(plies) = self.max_plies {
-            write!(formatter, ", at most {plies} plies")?;
-        }
-        match self.tablebase.path() {
-            "" => Ok(()),
-            _ => write!(
-                formatter,
-                ", {} men tablebases",
-                self.tablebase.inventory().pieces
-            ),
+/// How a game ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GameEnd {
+    /// With this result for White.
+    Decided(Wdl),
+    /// Without a result, because it has become too long.
+    Stopped,
+}
+
+impl GameEnd {
+    /// Returns the result for White, if the game has one.
+    pub fn result(self) -> Option<Wdl> {
+        match self {
+            GameEnd::Decided(result) => Some(result),
+            GameEnd::Stopped => None,
         }
     }
 }
 
 impl Adjudication {
-    /// If the game is over, returns its result for White; the inner `None` stands for a game
-    /// without a result. `scores` are the scores of the positions before the latest moves, in
-    /// centipawns from White's perspective.
-    pub(crate) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
+    /// Returns the rules in words.
+    pub(crate) fn rules(&self) -> Vec<String> {
+        let resign = self.resign;
+        let resign = resign.map(|rule| format!("resign {},{}", rule.moves, rule.centipawns));
+        let draw = self.draw;
+        let draw =
+            draw.map(|rule| format!("draw {},{},{}", rule.from, rule.moves, rule.centipawns));
+        let plies = self.max_plies.map(|plies| format!("at most {plies} plies"));
+        let has_tables = !self.tablebase.path().is_empty();
+        let pieces = || self.tablebase.inventory().pieces;
+        let tables = has_tables.then(|| format!("{} men tablebases", pieces()));
+        [resign, draw, plies, tables]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Returns how the game ended, or `None` if it has not. `scores` are the scores of the positions
+    /// before the latest moves, in centipawns from White's perspective.
+    pub(crate) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<GameEnd> {
         if let Some(result) = result(game).or_else(|| known(&self.tablebase, game)) {
-            return Some(Some(result));
+            return Some(GameEnd::Decided(result));
         }
         let plies = game.plies().len() - 1;
         let mover = !game.position().turn();
@@ -84,7 +90,7 @@ impl Adjudication {
         {
             let own = scores.iter().rev().step_by(2).take(rule.moves);
             if own.map(for_mover).all(|score| score <= -rule.centipawns) {
-                return Some(Some(won_by(!mover)));
+                return Some(GameEnd::Decided(won_by(!mover)));
             }
         }
         if let Some(rule) = self.draw {
@@ -96,10 +102,11 @@ impl Adjudication {
                     .into_iter()
                     .all(|score| score.abs() <= rule.centipawns)
             {
-                return Some(Some(Wdl::Draw));
+                return Some(GameEnd::Decided(Wdl::Draw));
             }
         }
-        self.max_plies.filter(|&most| plies >= most).map(|_| None)
+        let is_long = self.max_plies.is_some_and(|most| plies >= most);
+        is_long.then_some(GameEnd::Stopped)
     }
 }
 
@@ -150,7 +157,7 @@ mod tests {
         // White moved last.
         let game = played("e2e4 e7e5 g1f3");
         for (scores, expected) in [
-            (&[-600, 0, -500][..], Some(Some(Wdl::Loss))),
+            (&[-600, 0, -500][..], Some(GameEnd::Decided(Wdl::Loss))),
             (&[-600, -600, -499], None),
             (&[-600], None),
             (&[600, 600, 600], None),
@@ -159,7 +166,7 @@ mod tests {
         }
         let game = played("e2e4 e7e5 g1f3 b8c6");
         let verdict = rules.verdict(&game, &[0, 700, 0, 800]);
-        assert_eq!(verdict, Some(Some(Wdl::Win)));
+        assert_eq!(verdict, Some(GameEnd::Decided(Wdl::Win)));
     }
 
     #[test]
@@ -178,19 +185,22 @@ mod tests {
         let late = played("e2e4 e7e5 g1f3 b8c6");
         assert_eq!(
             rules.verdict(&late, &[90, 90, 5, -9]),
-            Some(Some(Wdl::Draw))
+            Some(GameEnd::Decided(Wdl::Draw))
         );
         assert_eq!(rules.verdict(&late, &[0, 0, 11, 0]), None);
         let longest = played("e2e4 e7e5 g1f3 b8c6 f1b5");
-        assert_eq!(rules.verdict(&longest, &[90; 5]), Some(None));
+        assert_eq!(rules.verdict(&longest, &[90; 5]), Some(GameEnd::Stopped));
     }
 
     #[test]
     fn the_rules_of_chess_come_first() {
         let rules = Adjudication::default();
         let mate = played("f2f3 e7e5 g2g4 d8h4");
-        assert_eq!(rules.verdict(&mate, &[]), Some(Some(Wdl::Loss)));
+        assert_eq!(rules.verdict(&mate, &[]), Some(GameEnd::Decided(Wdl::Loss)));
         let bare = Game::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1", CastlingMode::Standard);
-        assert_eq!(rules.verdict(&bare.unwrap(), &[]), Some(Some(Wdl::Draw)));
+        assert_eq!(
+            rules.verdict(&bare.unwrap(), &[]),
+            Some(GameEnd::Decided(Wdl::Draw))
+        );
     }
 }

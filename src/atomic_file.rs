@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_stays_what_it_is() {
+    fn writes_to_streams_without_replacing_them() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = make_fifo(folder.path());
         let reader = std::thread::spawn({
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before() {
+    fn check_rejects_unwritable_paths() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         write(&file, "old").unwrap();

@@ -128,13 +128,11 @@ impl Batch {
     }
 
     /// Returns the number of positions in the batch.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// Returns whether the batch contains no positions.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -152,19 +150,16 @@ impl Batch {
     }
 
     /// Returns one key per position. Positions with equal keys may share an evaluation.
-    #[must_use]
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 
     /// Returns the rows of an [`Encoder::Rows`] batch. With other encoders the slice is empty.
-    #[must_use]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
     /// Returns the tokens and the players' ratings at `index` in an [`Encoder::Moves`] batch.
-    #[must_use]
     pub fn sequence(&self, index: usize) -> Option<(&[u16], Ratings)> {
         let Sequences {
             tokens,
@@ -177,7 +172,6 @@ impl Batch {
 
     /// Returns the policy indices of the moves at position `index`, or their tokens with
     /// [`Encoder::Moves`].
-    #[must_use]
     pub fn moves(&self, index: usize) -> &[u16] {
         &self.moves[span(&self.ends, index)]
     }
@@ -205,7 +199,6 @@ impl Value {
     /// Builds a value from a network's outputs: the win, draw and loss logits and, optionally, a
     /// separate `q`, the plies left and the error of `q`. Returns `None` unless all of them are
     /// finite.
-    #[must_use]
     pub fn of_outputs(
         mut wdl: [f32; 3],
         [q, moves_left, error]: [Option<f32>; 3],
@@ -225,7 +218,6 @@ impl Value {
     }
 
     /// Returns the probabilities of win, draw and loss, which sum to 1.
-    #[must_use]
     pub fn wdl(&self) -> [f32; 3] {
         let decided = 1.0 - self.d;
         // A certain result would otherwise be rounded below zero.
@@ -262,25 +254,21 @@ impl Evaluations {
     }
 
     /// Returns the number of positions evaluated.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
     /// Returns whether there are no evaluations.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
     /// Returns the value of position `index`.
-    #[must_use]
     pub fn value(&self, index: usize) -> Value {
         self.values[index]
     }
 
     /// Returns the logits of position `index`, one per move.
-    #[must_use]
     pub fn logits(&self, index: usize) -> &[f32] {
         &self.logits[span(&self.ends, index)]
     }
@@ -314,13 +302,11 @@ pub struct Properties {
 
 impl Properties {
     /// Returns the correction of the policy where it stands for people's moves.
-    #[must_use]
     pub fn people_correction(&self) -> Option<&Correction> {
         self.correction.as_deref().filter(|_| self.reads_ratings)
     }
 
     /// Returns the correction of the policy in a search.
-    #[must_use]
     pub fn search_correction(&self) -> Option<&Correction> {
         self.correction.as_deref().filter(|_| !self.reads_ratings)
     }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_given_up() {
+    fn stops_reading_endless_streams() {
         let mut all = Vec::new();
         let mut endless = Limited::new(io::repeat(b'a'), 3 << 20);
         let error = endless.read_to_end(&mut all).unwrap_err();
@@ -152,7 +152,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file_is_refused_at_once() {
+    fn rejects_non_regular_files() {
         for path in ["/dev/zero", "/dev/null"] {
             let path = Path::new(path);
             assert!(read_regular(path, u64::MAX).is_err() && append_to(path).is_err());

@@ -26,14 +26,12 @@ pub const CLAIMABLE_RULE50: u32 = 100;
 pub const FORCED_RULE50: u32 = 150;
 
 /// Returns the FEN of a position. The en passant square is left out unless a pawn can capture there.
-#[must_use]
 pub fn fen(position: &Chess) -> String {
     Fen::from_position(position, EnPassantMode::Legal).to_string()
 }
 
 /// Returns the position after a legal move.
 #[inline]
-#[must_use]
 pub fn after(position: &Chess, mv: Move) -> Chess {
     let mut after = position.clone();
     after.play_unchecked(mv);
@@ -158,7 +156,6 @@ impl Default for Game {
 
 impl Game {
     /// Creates a game that starts from `position`. `mode` determines how castling is written.
-    #[must_use]
     pub fn new(position: Chess, mode: CastlingMode) -> Game {
         let initial = position == Chess::default();
         Game {
@@ -207,25 +204,21 @@ impl Game {
     }
 
     /// Returns the current position.
-    #[must_use]
     pub fn position(&self) -> &Chess {
         &self.current().position
     }
 
     /// Returns the current position with its history.
-    #[must_use]
     pub fn current(&self) -> &Ply {
         &self.plies[self.plies.len() - 1]
     }
 
     /// Returns all positions of the game, oldest first. There is at least one.
-    #[must_use]
     pub fn plies(&self) -> &[Ply] {
         &self.plies
     }
 
     /// Returns the castling mode.
-    #[must_use]
     pub fn mode(&self) -> CastlingMode {
         self.mode
     }
@@ -236,7 +229,6 @@ impl Game {
     }
 
     /// Returns the players' ratings.
-    #[must_use]
     pub fn ratings(&self) -> Ratings {
         self.ratings
     }
@@ -248,13 +240,11 @@ impl Game {
 
     /// Returns whether the game began at the initial position of standard chess, which has no
     /// history.
-    #[must_use]
     pub fn from_initial_position(&self) -> bool {
         self.initial
     }
 
     /// Returns the number of plies since the last capture or pawn move.
-    #[must_use]
     pub fn rule50(&self) -> u32 {
         self.position().halfmoves()
     }
@@ -323,21 +313,18 @@ impl Game {
     }
 
     /// Formats a move in UCI notation, in this game's castling mode.
-    #[must_use]
     pub fn format_move(&self, mv: Move) -> String {
         mv.to_uci(self.mode).to_string()
     }
 
     /// Returns how the game ends if every draw is claimed immediately: checkmate, stalemate,
     /// insufficient material, threefold repetition or 50 moves.
-    #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.ending_at(2, CLAIMABLE_RULE50)
     }
 
     /// Returns how the game ends without claims, in which case fivefold repetition and 75 moves
     /// replace threefold repetition and 50 moves.
-    #[must_use]
     pub fn forced_ending(&self) -> Option<Ending> {
         self.ending_at(4, FORCED_RULE50)
     }
@@ -522,7 +509,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_refused_with_the_reason() {
+    fn rejects_unplayable_positions_with_a_reason() {
         for fen in [
             "",
             "nonsense",

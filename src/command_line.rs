@@ -13,6 +13,7 @@ pub use time_span::TimeSpan;
 use clap::{ArgMatches, Command, Parser};
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
+use std::str::FromStr;
 
 /// If this is the only argument, the program prints its whole command line as JSON. A test compares
 /// the JSON with the table of names.
@@ -36,9 +37,24 @@ pub fn name_and_value(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
+/// Parses a number for which a rule holds.
+///
+/// # Errors
+/// States the rule.
+pub fn number_that<T: FromStr>(
+    text: &str,
+    holds: impl FnOnce(&T) -> bool,
+    rule: &str,
+) -> Result<T, String> {
+    let number: T = text.parse().map_err(|_| "not a number".to_owned())?;
+    match holds(&number) {
+        true => Ok(number),
+        false => Err(format!("it must be {rule}")),
+    }
+}
+
 /// Parses this process's command line. Exits if the command line is invalid, or if it requests help
 /// or the version.
-#[must_use]
 pub fn parse<C: Parser>(groups: &[Group]) -> C {
     let mut command = grouped(shortened(C::command()), groups);
     if std::env::args_os().skip(1).eq([DESCRIBE]) {

@@ -194,13 +194,11 @@ impl Engine {
     }
 
     /// Returns the engine's name, or the program's name if the engine states none.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns whether the engine has this option.
-    #[must_use]
     pub fn has_option(&self, option: &str) -> bool {
         self.options.contains(&option.to_lowercase())
     }
@@ -426,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_start_is_named() {
+    fn names_engines_that_do_not_start() {
         let command = EngineCommand {
             program: PathBuf::from("no-such-engine"),
             options: Vec::new(),

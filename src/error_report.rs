@@ -30,7 +30,6 @@ fn is_of(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
 
 /// Formats the error and its causes on one line. Causes that the error's own message already
 /// contains are omitted.
-#[must_use]
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     for cause in chain(error).map(ToString::to_string) {
@@ -52,7 +51,6 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
 
 /// Returns the log filter in `RUST_LOG`, such as `info` or `tessera::serve=debug,warn`. By default,
 /// the filter selects warnings and errors.
-#[must_use]
 pub fn log_filter() -> Targets {
     let asked = std::env::var("RUST_LOG").ok();
     filter_of(asked.as_deref().unwrap_or_default())
@@ -68,7 +66,6 @@ fn filter_of(asked: &str) -> Targets {
 
 /// Returns whether logs on standard error may be coloured: only on a terminal, and not if the user
 /// has set `NO_COLOR`.
-#[must_use]
 pub fn has_colours() -> bool {
     may_colour(io::stderr().is_terminal(), std::env::var_os("NO_COLOR"))
 }
@@ -85,7 +82,6 @@ pub fn tell(line: impl Display) {
 
 /// Prints the error to standard error and returns the exit status. If the error is a closed output
 /// pipe, because a program such as `head` has read enough, prints nothing and returns success.
-#[must_use]
 pub fn report(error: &(dyn Error + 'static)) -> ExitCode {
     if is_of(error, io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;

@@ -39,7 +39,6 @@ pub struct Prompt {
 
 impl Prompt {
     /// Returns the prompt of the game with this number, whose moves depend on the seed alone.
-    #[must_use]
     pub fn new(game: Game, conditions: Conditions, seed: u64, number: u64) -> Prompt {
         let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number;
         Prompt {
@@ -101,7 +100,6 @@ pub enum WrittenEnd {
 
 impl WrittenEnd {
     /// Returns the ending's name in reports.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             WrittenEnd::Rules(Ending::Checkmate) => "mate",
@@ -146,7 +144,6 @@ impl Written {
     }
 
     /// Returns the result for White, if the game has one.
-    #[must_use]
     pub fn result(&self) -> Option<Wdl> {
         let winner = match &self.end {
             WrittenEnd::Rules(Ending::Checkmate) => Some(!self.game.position().turn()),
@@ -181,7 +178,6 @@ pub struct Generator {
 
 impl Generator {
     /// Creates a generator that runs this network with this dtype on this device.
-    #[must_use]
     pub fn new(network: Network<Gpt>, kind: Kind, device: Device) -> Generator {
         let gpt = network.architecture;
         Generator {
@@ -192,7 +188,6 @@ impl Generator {
     }
 
     /// Returns the encoder for prompts.
-    #[must_use]
     pub fn encoder(&self) -> &MoveEncoder {
         &self.encoder
     }

@@ -114,6 +114,8 @@ pub mod review;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;
+#[cfg(feature = "torch")]
+mod serde_default;
 #[cfg(feature = "serve")]
 pub mod serve;
 #[cfg(test)]

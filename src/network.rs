@@ -40,6 +40,7 @@ mod removed;
 mod size;
 mod taps;
 #[cfg(test)]
+#[path = "network/tests/toy.rs"]
 pub(crate) mod toy;
 pub mod world;
 

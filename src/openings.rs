@@ -154,7 +154,6 @@ impl Openings {
 }
 
 /// Returns a random number generator for one game, independent of those for other games.
-#[must_use]
 pub fn generator(seed: u64, number: u64) -> Xoshiro256PlusPlus {
     let salt = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64();
     Xoshiro256PlusPlus::seed_from_u64(salt ^ number)
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_from_is_named() {
+    fn names_unplayable_openings() {
         let (_folder, path) = book("a.epd", b"\nnonsense\n");
         let error = open(&path, 0, 0).unwrap().game(0).unwrap_err();
         assert!(

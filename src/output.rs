@@ -32,7 +32,6 @@ pub enum OutputError {
 }
 
 /// Returns whether a path stands for standard output.
-#[must_use]
 pub fn is_stdout(path: &Path) -> bool {
     atomic_file::is_stdout(path)
 }

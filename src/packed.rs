@@ -57,7 +57,6 @@ pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
 
 /// Returns whether a path is `-`, which stands for standard input. A file of this name can be given
 /// as `./-`.
-#[must_use]
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }

@@ -30,7 +30,6 @@ pub struct Question<'a> {
 
 impl Question<'_> {
     /// Returns the legal moves that the limits allow, in the order of generation.
-    #[must_use]
     pub fn moves(&self) -> MoveList {
         allowed_moves(self.game, &self.limits)
     }
@@ -54,7 +53,6 @@ pub enum AgentError {
 
 impl AgentError {
     /// Returns whether the question might succeed on another device.
-    #[must_use]
     pub fn is_of_device(&self) -> bool {
         let AgentError::Backend(error) = self;
         !matches!(

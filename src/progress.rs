@@ -7,7 +7,6 @@ use std::time::Duration;
 
 /// Returns a bar over `length` items of a unit such as "games". If `length` is `None`, the bar has
 /// no end.
-#[must_use]
 pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
     let count = match length {
         Some(_) => format!("[{{bar:30}}] {{human_pos}}/{{human_len}} {unit}"),
@@ -18,7 +17,6 @@ pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
 }
 
 /// Returns a bar over a number of bytes.
-#[must_use]
 pub fn bytes(length: u64) -> ProgressBar {
     let template = "[{bar:30}] {binary_bytes}/{binary_total_bytes}{msg}{left}";
     styled(ProgressBar::new(length), template)
@@ -30,7 +28,6 @@ pub fn say(bar: &ProgressBar, text: impl Display) {
 }
 
 /// Formats a rate per second with an appropriate number of digits.
-#[must_use]
 pub fn rate(per_second: f64) -> String {
     match per_second {
         10.0.. => format!("{per_second:.0}/s"),

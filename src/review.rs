@@ -35,6 +35,7 @@ mod session;
 mod source;
 mod summary;
 #[cfg(test)]
+#[path = "review/tests/testing.rs"]
 mod testing;
 mod text;
 

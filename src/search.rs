@@ -148,7 +148,6 @@ struct Dream {
 
 impl Search {
     /// Returns an empty tree of [`Parameters::hash`] MiB. Memory is allocated as the tree grows.
-    #[must_use]
     pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
         let provers = match parameters.mate_search {
             true => parameters.hash / PROVER_SHARE,
@@ -176,7 +175,6 @@ impl Search {
     /// Returns an empty tree for a search in imagination, which follows the rules that the
     /// backend's network has learned; the actual rules determine only the root moves. Most of the
     /// memory stores imagined boards. Nothing is kept between searches.
-    #[must_use]
     pub fn in_imagination(
         backend: Arc<dyn Backend>,
         parameters: &Parameters,
@@ -262,14 +260,12 @@ impl Search {
     }
 
     /// Returns the tree's size in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.tree.bytes()
     }
 
     /// Returns the first plies of the tree below the last searched position; empty before the first
     /// search.
-    #[must_use]
     pub fn outline(&self, limits: OutlineLimits) -> Outline {
         let game = self.root_history.game();
         // In imagination, edges below the root need not be legal moves.

@@ -130,7 +130,6 @@ impl Store {
     }
 
     /// Returns the location of the store.
-    #[must_use]
     pub fn place(&self) -> &Path {
         &self.place
     }
@@ -214,7 +213,6 @@ impl Store {
 
     /// Returns the location of an object, which is a path or an address, in the form that
     /// [`Shard::open`](crate::data::shard::Shard::open) accepts.
-    #[must_use]
     pub fn path(&self, name: &Name) -> PathBuf {
         match &self.kind {
             Kind::Folder(_) => self.place.join(name.as_str()),
@@ -257,7 +255,6 @@ impl Store {
 
 /// Returns whether `location` is the address of an object, such as `s3://bucket/key`, rather than
 /// the path of a file.
-#[must_use]
 pub fn is_address(location: &Path) -> bool {
     address(location).is_some()
 }

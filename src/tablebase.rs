@@ -125,7 +125,6 @@ impl fmt::Display for Inventory {
 impl Tablebase {
     /// Uses the tables of the folders in `path`, which are separated by `;` on Windows and by `:`
     /// elsewhere. An empty path means that there are no tables.
-    #[must_use]
     pub fn new(path: &str) -> Tablebase {
         Tablebase {
             fifty_move_rule: true,
@@ -135,7 +134,6 @@ impl Tablebase {
     }
 
     /// Returns the list of folders.
-    #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -147,7 +145,6 @@ impl Tablebase {
     }
 
     /// Returns a summary of the folders' contents. The first call scans the folders.
-    #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.opened().inventory
     }
@@ -157,7 +154,6 @@ impl Tablebase {
     ///
     /// Returns `None` for other positions, for positions with castling rights or too many pieces,
     /// and if a required table is missing or damaged.
-    #[must_use]
     pub fn probe(&self, position: &Chess) -> Option<Verdict> {
         if position.halfmoves() != 0 || !self.covers(position) {
             return None;
@@ -172,7 +168,6 @@ impl Tablebase {
 
     /// Returns whether the tables cover the position, which must have few enough pieces and no
     /// castling rights.
-    #[must_use]
     pub fn covers(&self, position: &Chess) -> bool {
         position.board().occupied().count() <= self.inventory().pieces
             && position.castles().is_empty()

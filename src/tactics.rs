@@ -62,13 +62,11 @@ impl Features {
 
     /// Returns whether the move leaves a piece to be taken for nothing: the opponent then wins at
     /// least about a knight on one square, beyond what the move itself gains.
-    #[must_use]
     pub fn leaves_piece(&self) -> bool {
         !self.mates && self.hanging[0] - self.gain >= PIECE
     }
 
     /// Returns the features as inputs of a network, of the order of 1.
-    #[must_use]
     pub fn inputs(&self) -> [f32; Features::COUNT] {
         let flag = |flag: bool| f32::from(u8::from(flag));
         let material = |centipawns: i32| centipawns.clamp(-MOST, MOST) as f32 / UNIT;
@@ -95,7 +93,6 @@ impl Features {
 }
 
 /// Returns the features of each of these legal moves.
-#[must_use]
 pub fn features(position: &Chess, moves: &[Move]) -> Vec<Features> {
     let present = balance(position);
     let of_move = |&mv: &Move| {
@@ -116,7 +113,6 @@ pub fn features(position: &Chess, moves: &[Move]) -> Vec<Features> {
 
 /// Returns the same features, except that [`Features::quiet`] and [`Features::replied`] are 0, at a
 /// tenth of the cost.
-#[must_use]
 pub fn features_without_search(position: &Chess, moves: &[Move]) -> Vec<Features> {
     let moves = moves.iter();
     moves

@@ -16,6 +16,7 @@ mod profile;
 mod script;
 pub(crate) mod shim;
 #[cfg(test)]
+#[path = "torch/tests/tiny.rs"]
 pub(crate) mod tiny;
 
 pub use device::{DeviceError, device};

@@ -13,7 +13,6 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// Returns the version of the package, the commit from which it was built, if known, and the
 /// [signature](SIGNATURE) of its search.
-#[must_use]
 pub fn version() -> &'static str {
     &VERSION
 }

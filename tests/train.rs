@@ -396,7 +396,7 @@ fn every_recipe_trains() {
         ),
         (
             config.replace("[data]", "[data]\nfocus = { least = 0.2, slope = 2.0 }"),
-            "`focus` was removed",
+            "unknown field `focus`",
         ),
         (
             config.replace("batch = 64", "batch = 64\nfrozen = [\"body.*\"]"),

@@ -57,7 +57,6 @@ struct Asked {
 
 impl<B: Backend> Cache<B> {
     /// Wraps `inner` in a cache of at most this many MiB.
-    #[must_use]
     pub fn new(inner: B, mebibytes: usize) -> Cache<B> {
         let limit = mebibytes.saturating_mul(1 << 20) / SHARDS;
         let shard = || {
@@ -76,7 +75,6 @@ impl<B: Backend> Cache<B> {
 
 impl Cache<Arc<dyn Backend>> {
     /// Returns `inner` with a cache of this size, or without one if the size is 0.
-    #[must_use]
     pub fn over(inner: Arc<dyn Backend>, mebibytes: usize) -> Arc<dyn Backend> {
         match mebibytes {
             0 => inner,
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn who_need_not_wait_gets_the_same() {
+    fn cached_positions_get_the_same_answer() {
         let cache = Cache::new(Counting::new(Random::new(1)), 16);
         let batch = positions(20, false);
         for asked in [&positions(5, false), &batch, &batch] {

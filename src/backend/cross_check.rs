@@ -73,7 +73,6 @@ impl Differences {
 
     /// Returns the means over the positions of the largest difference in the probability of a move,
     /// and of the difference in the expected result.
-    #[must_use]
     pub fn means(&self) -> [f32; 2] {
         self.sums.map(|sum| sum / self.positions.max(1) as f32)
     }

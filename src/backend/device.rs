@@ -73,7 +73,6 @@ impl Devices {
     }
 
     /// Returns the first device.
-    #[must_use]
     pub fn first(&self) -> DeviceChoice {
         self.0.first().copied().unwrap_or_default()
     }
@@ -163,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_no_device_is_refused(text in "(cuda|cpu|auto)?:?[-+a-z0-9 ]{0,24}") {
+        fn rejects_unknown_devices(text in "(cuda|cpu|auto)?:?[-+a-z0-9 ]{0,24}") {
             if let Ok(device) = text.parse::<DeviceChoice>() {
                 prop_assert_eq!(device.to_string().parse(), Ok(device));
             }

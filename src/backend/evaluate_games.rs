@@ -18,7 +18,6 @@ pub struct Evaluated {
 
 impl Evaluated {
     /// Returns the probability of each move at this temperature.
-    #[must_use]
     pub fn policy(&self, temperature: f32) -> Vec<f32> {
         let mut policy = self.logits.clone();
         softmax(&mut policy, temperature);

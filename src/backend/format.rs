@@ -42,7 +42,6 @@ pub struct Refused {
 
 impl Format {
     /// Returns a format that was not chosen among others.
-    #[must_use]
     pub fn only(way: Way, precision: Precision) -> Format {
         Format {
             way,

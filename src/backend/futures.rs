@@ -39,7 +39,6 @@ impl Default for Decoding {
 impl Decoding {
     /// Returns settings that reveal one future, up to the network's horizon, in this number of
     /// steps.
-    #[must_use]
     pub fn step_by_step(steps: usize) -> Decoding {
         Decoding {
             steps,
@@ -49,7 +48,6 @@ impl Decoding {
     }
 
     /// Returns the increase of a candidate's logit per unit of W − L.
-    #[must_use]
     pub fn logits_of_value(&self) -> f32 {
         f32::from(self.trust) / 10.0
     }

@@ -14,20 +14,17 @@ pub struct ImaginedBoard {
 
 impl ImaginedBoard {
     /// Wraps these bytes. If `has_step` is false, they represent a true position.
-    #[must_use]
     pub fn new(bytes: &[u8], has_step: bool) -> ImaginedBoard {
         let bytes = bytes.into();
         ImaginedBoard { bytes, has_step }
     }
 
     /// Returns the board's bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Returns whether a step produced the board.
-    #[must_use]
     pub fn has_step(&self) -> bool {
         self.has_step
     }

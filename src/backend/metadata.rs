@@ -94,7 +94,6 @@ pub struct PlanesSpec {
 
 impl PlanesSpec {
     /// Returns the spec of a format with the standard history.
-    #[must_use]
     pub fn new(format: u32, scalars: Vec<String>) -> PlanesSpec {
         PlanesSpec {
             format,
@@ -104,13 +103,11 @@ impl PlanesSpec {
     }
 
     /// Returns whether the mover's rating is among the inputs.
-    #[must_use]
     pub fn reads_ratings(&self) -> bool {
         self.scalars.iter().any(|name| name == "self_elo")
     }
 
     /// Returns the input tensor.
-    #[must_use]
     pub fn rows(&self) -> TensorSpec {
         TensorSpec::rows(self.scalars.len())
     }
@@ -249,7 +246,6 @@ impl Metadata {
     }
 
     /// Returns the encoding of positions, if this engine knows it.
-    #[must_use]
     pub fn format(&self) -> Option<InputFormat> {
         InputFormat::from_number(self.planes().ok()?.format)
     }
@@ -262,13 +258,11 @@ impl Metadata {
     }
 
     /// Returns the index of an output in the tuple.
-    #[must_use]
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs().position(|output| output == name)
     }
 
     /// Returns the output that ranks moves.
-    #[must_use]
     pub fn search_value(&self) -> &str {
         self.search_value.as_deref().unwrap_or("wdl")
     }
@@ -421,7 +415,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_player_needs_is_named() {
+    fn names_missing_outputs_of_a_player() {
         let needs = ["policy", "wdl"];
         let of = |outputs: &[&str], search_value| {
             let missing = metadata(outputs, search_value).require("a player", &needs);

@@ -29,7 +29,6 @@ pub enum CodePolicy {
 
 impl CodePolicy {
     /// Returns the policy of a user who does or does not allow code.
-    #[must_use]
     pub fn allowed_if(allowed: bool) -> CodePolicy {
         match allowed {
             true => CodePolicy::Allowed,
@@ -100,14 +99,12 @@ pub struct BackendOptions {
 
 impl BackendOptions {
     /// Returns whether a backend of `other` has the same network, if any.
-    #[must_use]
     pub fn has_network_of(&self, other: &BackendOptions) -> bool {
         let needs_none = matches!(self.kind, BackendKind::Uniform | BackendKind::Random);
         self.kind == other.kind && (needs_none || self.network == other.network)
     }
 
     /// Returns whether a backend of `other` returns the same evaluations.
-    #[must_use]
     pub fn evaluates_like(&self, other: &BackendOptions) -> bool {
         let is_same = self.kind != BackendKind::Random || self.seed == other.seed;
         is_same && self.has_network_of(other)

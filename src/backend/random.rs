@@ -17,7 +17,6 @@ pub struct Random {
 
 impl Random {
     /// Returns a different backend for each seed.
-    #[must_use]
     pub fn new(seed: u64) -> Random {
         Random {
             properties: without_network("random"),

@@ -31,7 +31,6 @@ impl Service {
     ///
     /// # Panics
     /// Panics if there is no backend.
-    #[must_use]
     pub fn new<B>(backends: impl IntoIterator<Item = B>, largest: usize) -> Service
     where
         B: Backend + 'static,

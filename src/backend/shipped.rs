@@ -10,7 +10,6 @@ const ENDING: &str = "pt";
 
 /// Returns the file that `text` names: a path, or a shipped network with or without its extension.
 /// A file of that name in the working folder takes precedence.
-#[must_use]
 pub fn file(text: impl AsRef<Path>) -> PathBuf {
     file_from(folder(), text.as_ref())
 }
@@ -40,7 +39,6 @@ fn network_in(folder: &Path, name: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the names of all shipped networks.
-#[must_use]
 pub fn names() -> Vec<String> {
     folder().map_or_else(Vec::new, |folder| names_in(&folder))
 }

@@ -5,7 +5,6 @@ use shakmaty::attacks::{bishop_attacks, knight_attacks, pawn_attacks, rook_attac
 use shakmaty::{Bitboard, Chess, Move, Position, Role};
 
 /// Returns the first of these legal moves that gives checkmate.
-#[must_use]
 pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     let checks = Checks::new(position)?;
     moves
@@ -27,7 +26,6 @@ pub struct Checks {
 
 impl Checks {
     /// Computes the squares. Returns `None` if the enemy has no king.
-    #[must_use]
     pub fn new(position: &Chess) -> Option<Checks> {
         let (board, turn) = (position.board(), position.turn());
         let king = board.king_of(!turn)?;
@@ -54,7 +52,6 @@ impl Checks {
     }
 
     /// Returns whether a legal move might give check. Only playing the move shows whether it does.
-    #[must_use]
     pub fn may_be_given_by(&self, mv: Move) -> bool {
         let Move::Normal {
             role,

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_move_and_what_cannot_be_played() {
+    fn rejects_illegal_and_unreadable_moves() {
         for word in [
             "", "-", "+", "--+", "N", "Sf3", "Cf3", "-e4", "e-4", "e4-", "e2--e4", "e2-e4-e5",
             "e4Q", "0-0-", "0-0-0-0", "1-0", "e9", "nf3", "exd6epep", "♘f3", "é", "0", "000",

@@ -15,14 +15,12 @@ const DEEPEST: u32 = 50;
 /// Counts the sequences of `depth` legal moves from `position`, on all cores.
 ///
 /// The moves of the last ply are counted without being played.
-#[must_use]
 pub fn perft(position: &Chess, depth: u32) -> u64 {
     count(position, depth.min(DEEPEST), &|| false).expect("nothing stops it")
 }
 
 /// Runs [`perft`] after each legal move, in the order of generation, and passes each move and its
 /// count to `each` as soon as the count is known. Returns `None` if `stopped` returns true.
-#[must_use]
 pub fn divide(
     position: &Chess,
     depth: u32,

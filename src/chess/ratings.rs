@@ -14,7 +14,6 @@ pub struct Ratings {
 impl Ratings {
     /// Returns the ratings in a game in which the player of this color has the rating `own`, and
     /// the other player `opponent`.
-    #[must_use]
     pub fn of(color: Color, own: u16, opponent: u16) -> Ratings {
         let (white, black) = color.fold_wb((own, opponent), (opponent, own));
         Ratings {
@@ -24,7 +23,6 @@ impl Ratings {
     }
 
     /// Returns the ratings of two players with the same rating.
-    #[must_use]
     pub fn both(rating: u16) -> Ratings {
         Ratings::of(Color::White, rating, rating)
     }
@@ -38,7 +36,6 @@ pub const RATING_SPREAD: u32 = 200;
 /// Gaussian of the rating difference, whose standard deviation is `spread` rating points. The
 /// nearest model has weight 1, even if `rating` is outside the range of `ratings`. With a spread of
 /// 0, only the nearest model counts.
-#[must_use]
 pub fn weights_near(ratings: &[u16], rating: u16, spread: u32) -> Vec<f64> {
     let lowest = ratings.iter().copied().min().unwrap_or(rating);
     let highest = ratings.iter().copied().max().unwrap_or(rating);

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tessera::agent::{AgentKind, Options};
 use tessera::backend::{Backend, BackendOptions};
 use tessera::chess::weights_near;
-use tessera::command_line::{BackendArguments, DeviceArguments, network_file};
+use tessera::command_line::{BackendArguments, DeviceArguments, network_file, number_that};
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
 use tessera::eval::move_match::{
@@ -103,11 +103,8 @@ fn rated(text: &str) -> Result<(PathBuf, u16), String> {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match share > 0.0 && share <= 1.0 {
-        true => Ok(share),
-        false => Err("above 0, and at most 1".to_owned()),
-    }
+    let rule = "above 0, and at most 1";
+    number_that(text, |&share| share > 0.0 && share <= 1.0, rule)
 }
 
 /// A column of the comparison: one network for all positions, or a choice among several for each

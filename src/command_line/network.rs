@@ -50,7 +50,6 @@ pub struct PlaceArguments {
 impl PlaceArguments {
     /// Returns the options of a network in this dtype; `None` is the network built into the
     /// program.
-    #[must_use]
     pub fn network(&self, net: Option<PathBuf>, precision: Precision) -> NetworkOptions {
         NetworkOptions {
             net,
@@ -77,7 +76,6 @@ pub struct DeviceArguments {
 
 impl DeviceArguments {
     /// Returns the options of a network; `None` is the network built into the program.
-    #[must_use]
     pub fn network(&self, net: Option<PathBuf>) -> NetworkOptions {
         self.place.network(net, self.precision)
     }
@@ -98,7 +96,6 @@ pub struct NetworkArguments {
 impl NetworkArguments {
     /// Returns the options of a backend without a cache that `threads` threads call concurrently;
     /// with 0, the backend chooses the number.
-    #[must_use]
     pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
         BackendOptions {
             kind,

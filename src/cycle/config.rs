@@ -9,6 +9,7 @@ use super::window::WindowConfig;
 use crate::backend::Precision;
 use crate::openings::BookOptions;
 use crate::selfplay::CheapSearches;
+use crate::serde_default::number;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,10 +25,10 @@ pub struct CycleConfig {
     /// The last generation; if unset, the loop never ends.
     pub generations: Option<u64>,
     /// Seconds between polls of the store, at most a day.
-    #[serde(default = "default_poll")]
+    #[serde(default = "number::<2, _>")]
     pub poll: f64,
     /// Minimum number of rows per shard; the last game may add more.
-    #[serde(default = "default_shard_rows")]
+    #[serde(default = "number::<4096, _>")]
     pub shard_rows: u64,
     /// Search settings.
     #[serde(default)]
@@ -45,14 +46,6 @@ pub struct CycleConfig {
     /// The learner's training configuration, in the format of `tessera-train run`. `steps` is the number of
     /// steps per generation, and the loop's shards are added to the configured ones.
     pub training: toml::Table,
-}
-
-fn default_poll() -> f64 {
-    2.0
-}
-
-fn default_shard_rows() -> u64 {
-    4096
 }
 
 /// Search settings of actors and reanalysers.
@@ -128,12 +121,8 @@ pub struct ForesightConfig {
     #[serde(default)]
     pub grows: u64,
     /// Number of denoising steps per move.
-    #[serde(default = "default_steps")]
+    #[serde(default = "number::<4, _>")]
     pub steps: usize,
-}
-
-fn default_steps() -> usize {
-    4
 }
 
 fn one() -> f64 {

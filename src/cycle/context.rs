@@ -31,7 +31,6 @@ pub struct WorkerContext<'a> {
 
 impl WorkerContext<'_> {
     /// Returns whether the worker should stop.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }

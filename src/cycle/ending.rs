@@ -20,7 +20,6 @@ pub const STOPPED: u8 = 75;
 
 /// Returns whether a restarted worker would fail again with this error: an error in the
 /// configuration, a missing or malformed file, or missing permissions.
-#[must_use]
 pub fn is_final(error: &(dyn Error + 'static)) -> bool {
     let mut causes = successors(Some(error), |error| (*error).source());
     let told = causes.find_map(|cause| {
@@ -128,7 +127,6 @@ const ORDERED: [i32; 3] = [2, 9, 15];
 
 /// Returns whether a worker's process was ended from outside. Signals such as SIGABRT and SIGSEGV,
 /// in contrast, are caused by the process itself.
-#[must_use]
 pub fn was_ended_by_others(status: ExitStatus) -> bool {
     #[cfg(unix)]
     {
@@ -150,7 +148,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn what_stays_wrong_is_told_from_what_passes() {
+    fn tells_lasting_errors_from_passing_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shard");
         let open = || CycleError::from(Shard::open(&path).err().unwrap());

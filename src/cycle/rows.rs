@@ -53,20 +53,17 @@ impl Rows {
     }
 
     /// Returns the total number of rows.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.shards.values().sum()
     }
 
     /// Returns the number of shards.
-    #[must_use]
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
     /// Returns the newest shards that together contain at least `size` rows, or all shards if there
     /// are fewer rows, from old to new, and their number of rows.
-    #[must_use]
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
         let mut rows = 0;
         let mut newest = Vec::new();
@@ -217,7 +214,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_damaged_is_empty_and_what_is_out_of_reach_comes_later() {
+    fn damaged_shards_are_empty_and_unreachable_ones_wait() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let names = [shard(0, "a", 0), shard(0, "a", 1), shard(0, "b", 0)];

@@ -21,7 +21,6 @@ pub struct Sprt {
 
 impl Sprt {
     /// Returns the log-likelihood ratio, given the numbers of pairs with 0, ½, 1, 1½ and 2 points.
-    #[must_use]
     pub fn llr(&self, pairs: &[u64; 5]) -> f64 {
         let count = pairs.iter().sum::<u64>() as f64;
         if count == 0.0 {
@@ -41,7 +40,6 @@ impl Sprt {
     }
 
     /// Returns the decision: true for `elo1`, false for `elo0`, or `None` if undecided.
-    #[must_use]
     pub fn decision(&self, llr: f64) -> Option<bool> {
         let upper = ((1.0 - self.beta) / self.alpha).ln();
         let lower = (self.beta / (1.0 - self.alpha)).ln();

@@ -28,7 +28,6 @@ impl Default for WindowConfig {
 
 impl WindowConfig {
     /// Returns the window's size in rows, given the total number of rows.
-    #[must_use]
     pub fn size(&self, rows: u64) -> u64 {
         let all = rows as f64 / self.start;
         if all <= 1.0 {

@@ -21,7 +21,6 @@ pub enum Curve {
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 
 /// Returns Lc0's score in centipawns for a value q. This is the inverse of [`Curve::Lc0`].
-#[must_use]
 pub fn centipawns(q: f32) -> i16 {
     // A cast from float to integer saturates.
     (90.0 * (CENTIPAWN_ANGLE * f64::from(q)).tan()).round() as i16

@@ -99,7 +99,6 @@ pub trait Columns: Default + Send + 'static {
     }
 
     /// Returns the examples at `places`.
-    #[must_use]
     fn part(&self, places: Range<usize>) -> Self;
 }
 

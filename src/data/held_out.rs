@@ -9,7 +9,6 @@ use super::replay::{ReplayError, walk};
 /// Returns whether a game with this hash ([`Record::hash`]) is in the held-out `share` of all
 /// games. With the share `data.validation`, these are the validation games, which training never
 /// uses. The games of a smaller share are a subset of those of a larger share.
-#[must_use]
 pub fn is_held_out(game: u64, share: f64) -> bool {
     game as f64 / 2f64.powi(64) < share || share >= 1.0
 }

@@ -136,7 +136,6 @@ impl TargetRules {
     }
 
     /// Returns the number of samples that a record gives; 0 if its nodes do not form a tree.
-    #[must_use]
     pub fn samples(&self, record: &Record) -> u64 {
         let labelled = self.label(record).unwrap_or_default();
         let samples = labelled.iter().filter(|place| place.label.is_some());
@@ -338,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_searched_is_no_sample() {
+    fn skips_positions_without_a_search() {
         let rules = TargetRules {
             evals: None,
             ..RULES

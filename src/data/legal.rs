@@ -17,7 +17,6 @@ pub struct Legal([u64; LEGAL_WORDS]);
 
 impl Legal {
     /// Returns the set of `moves`, all of which are moves of `turn`.
-    #[must_use]
     pub fn of(moves: &[Move], turn: Color) -> Legal {
         moves.iter().map(|&mv| policy_index(mv, turn)).collect()
     }
@@ -39,13 +38,11 @@ impl Legal {
     }
 
     /// Returns the words of the set.
-    #[must_use]
     pub fn words(&self) -> &[u64; LEGAL_WORDS] {
         &self.0
     }
 
     /// Returns whether `index` is in the set.
-    #[must_use]
     pub fn contains(&self, index: u16) -> bool {
         self.0
             .get(usize::from(index / 64))
@@ -53,13 +50,11 @@ impl Legal {
     }
 
     /// Returns the number of indices in the set.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Returns the number of indices in the set that are smaller than `index`.
-    #[must_use]
     pub fn ordinal(&self, index: u16) -> usize {
         let (word, bit) = (usize::from(index / 64), index % 64);
         let below: u32 = self.0[..word].iter().map(|word| word.count_ones()).sum();
@@ -68,7 +63,6 @@ impl Legal {
     }
 
     /// Returns the index that exceeds exactly `ordinal` indices of the set.
-    #[must_use]
     pub fn nth(&self, ordinal: usize) -> Option<u16> {
         let mut left = ordinal;
         for (place, &word) in self.0.iter().enumerate() {

@@ -249,13 +249,11 @@ impl<E: Examples> Loader<E> {
     }
 
     /// Returns the number of unusable records skipped since this loader started.
-    #[must_use]
     pub fn skipped(&self) -> u64 {
         self.faults.count()
     }
 
     /// Returns the approximate number of samples in an epoch.
-    #[must_use]
     pub fn samples_per_epoch(&self) -> u64 {
         self.samples
     }

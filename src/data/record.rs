@@ -68,7 +68,6 @@ impl SearchResult {
 
     /// Rounds a search result to the stored precision. `policy` contains the moves' ordinals among
     /// the legal moves, in ascending order, with their shares; values are W − L.
-    #[must_use]
     pub fn new(
         policy: impl IntoIterator<Item = (u8, f32)>,
         root_q: f32,
@@ -86,20 +85,17 @@ impl SearchResult {
     }
 
     /// Returns whether the position was searched.
-    #[must_use]
     pub fn is_searched(&self) -> bool {
         // The stored values of searched positions are at least −32767.
         self.root_q != i16::MIN
     }
 
     /// Returns the root's value in −1…1.
-    #[must_use]
     pub fn root_q(&self) -> f32 {
         (f32::from(self.root_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
     /// Returns the best move's value in −1…1.
-    #[must_use]
     pub fn best_q(&self) -> f32 {
         (f32::from(self.best_q) / SearchResult::Q_UNIT).max(-1.0)
     }
@@ -162,7 +158,6 @@ pub struct StrayNode {
 
 impl Record {
     /// Returns a hash of the first position and the main line, ignoring variations and scores.
-    #[must_use]
     pub fn hash(&self) -> u64 {
         let mut digest = Sha256::new();
         digest.update(self.fen.as_deref().unwrap_or_default());
@@ -180,14 +175,12 @@ impl Record {
     }
 
     /// Returns the search result for the main-line position after a number of plies, if any.
-    #[must_use]
     pub fn search(&self, ply: usize) -> Option<&SearchResult> {
         let search = self.searches.get(ply);
         search.filter(|search| search.is_searched())
     }
 
     /// Returns the side that makes the first move.
-    #[must_use]
     pub fn first_mover(&self) -> Color {
         let turn = self
             .fen

@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_changes_nothing_else() {
+    fn skipped_variations_change_nothing_else() {
         let text = "1. e4 {[%eval 0.3]} (1. d4 {[%eval 0.2]} 1... d5 (1... Nf6 2. c4 {[%eval 0.1]} \
                     2... e6) 2. c4 {[%eval 0.2]}) 1... c5 {[%eval 0.3]} (1... e5 {[%eval 0.2]} 2. Nf3 \
                     (2. f4 {[%eval -0.5]} 2... exf4) 2... Nc6) 2. Nf3 {[%eval 0.4]} 2... d6 *";

@@ -39,10 +39,8 @@ pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 /// The first bytes of a shard.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// The version written. Version 1, which lacks ratings and search results, can also be read.
+/// The version of the format.
 pub const VERSION: u32 = 2;
-/// The oldest version that can be read.
-const OLDEST: u32 = 1;
 /// Number of bytes before the header: magic, version, length, checksum.
 const PREAMBLE: usize = 8 + 4 + 4 + 4;
 /// Number of bytes after the index: length, checksum, end mark.
@@ -92,7 +90,7 @@ pub enum ShardError {
     },
     /// The shard was written by another version of this program.
     #[error(
-        "{} is a shard of version {found}, this program reads {OLDEST} to {VERSION}; \
+        "{} is a shard of version {found}, this program reads version {VERSION}; \
          pack its games again",
         path.display()
     )]

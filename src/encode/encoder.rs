@@ -63,7 +63,6 @@ impl Encoder {
     /// players' ratings, and the plies of the 50-move rule (in steps of eight below 64, and exactly
     /// from 64 on). Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For
     /// networks that read moves, the key covers all moves of the game.
-    #[must_use]
     pub fn key(&self, game: &Game) -> u64 {
         match self {
             Encoder::Nothing | Encoder::Rows(_) => key_of_position(game),
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_refused_by_name() {
+    fn names_positions_that_cannot_be_encoded() {
         let mut tokens = Vec::new();
         let longer = game("e2e4 c7c5 g1f3 d7d6");
         let error = moves_encoder(4).encode(&longer, &mut tokens).unwrap_err();

@@ -60,7 +60,6 @@ impl InputFormat {
     }
 
     /// Returns the format with this number.
-    #[must_use]
     pub fn from_number(number: u32) -> Option<InputFormat> {
         let mut all = InputFormat::ALL.into_iter();
         all.find(|format| format.number() == number)

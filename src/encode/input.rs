@@ -73,7 +73,6 @@ impl Input {
     /// If the game began at the initial position, boards before its first position are empty
     /// (zeros). Otherwise the past is unknown, and the oldest position fills it, as in Lc0. If that
     /// position has an en-passant square, the implied double push is taken back first.
-    #[must_use]
     pub fn encode(game: &Game) -> Input {
         let position = game.position();
         let turn = position.turn();
@@ -98,44 +97,37 @@ impl Input {
 
     /// Returns a row from its words, as stored in a record. The words are checked only by
     /// [`Input::position`].
-    #[must_use]
     pub fn from_words(words: [u64; WIDTH]) -> Input {
         Input(words)
     }
 
     /// Returns the row's words: [`BOARDS`] bitboards, then [`SCALARS`].
-    #[must_use]
     pub fn words(&self) -> &[u64; WIDTH] {
         &self.0
     }
 
     /// Returns whether Black is to move.
-    #[must_use]
     pub fn turn(&self) -> Color {
         Color::from_white(self.0[BLACK_TO_MOVE] == 0)
     }
 
     /// Returns the number of pieces on the board, including kings and pawns.
-    #[must_use]
     pub fn pieces(&self) -> u32 {
         let planes = &self.0[..PLANES_PER_BOARD - 1];
         planes.iter().map(|squares| squares.count_ones()).sum()
     }
 
     /// Returns the number of plies since the last capture or pawn move.
-    #[must_use]
     pub fn rule50(&self) -> u32 {
         u32::try_from(self.0[RULE50]).unwrap_or(u32::MAX)
     }
 
     /// Returns whether the position had occurred before.
-    #[must_use]
     pub fn is_repetition(&self) -> bool {
         self.0[PLANES_PER_BOARD - 1] != 0
     }
 
     /// Returns the ratings of the side to move and of the opponent, each `None` if unknown.
-    #[must_use]
     pub fn ratings(&self) -> [Option<u16>; 2] {
         [self.0[RATINGS], self.0[RATINGS + 1]]
             .map(|word| u16::try_from(word).ok().filter(|&rating| rating > 0))
@@ -150,7 +142,6 @@ impl Input {
 
     /// Returns whether neither side has castling rights. In such positions, mirroring the board
     /// left to right does not change the game.
-    #[must_use]
     pub fn is_without_castling(&self) -> bool {
         self.0[CASTLING..CASTLING + 4]
             .iter()

@@ -75,7 +75,6 @@ fn orient(square: Square, turn: Color) -> Square {
 }
 
 /// Returns the policy index of a legal move of `turn`.
-#[must_use]
 pub fn policy_index(mv: Move, turn: Color) -> u16 {
     let (from, to, promotion) = match mv {
         Move::Normal {
@@ -102,7 +101,6 @@ pub fn policy_index(mv: Move, turn: Color) -> u16 {
 }
 
 /// Returns the legal move of `position` at `index` in its policy vector.
-#[must_use]
 pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
     let turn = position.turn();
     position
@@ -114,7 +112,6 @@ pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
 /// Returns the policy entry of the same move on a board mirrored left to right, or back. Castling
 /// moves have no mirror image, because kings castle to different squares on the two wings.
 /// Therefore mirror entries only if neither side can castle.
-#[must_use]
 pub fn mirrored_index(index: u16) -> u16 {
     static MIRRORED: LazyLock<[u16; POLICY_SIZE]> = LazyLock::new(|| {
         std::array::from_fn(|index| moved_index(index as u16, Square::flip_horizontal))
@@ -141,7 +138,6 @@ pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
 
 /// Returns the two squares of a policy entry (in the mover's view, a1 = 0 … h8 = 63) and, for
 /// entries with a suffix, the piece to which the pawn promotes.
-#[must_use]
 pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>)> {
     let &(from, to) = TABLES.squares.get(index)?;
     let promotion = index

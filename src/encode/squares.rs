@@ -19,7 +19,6 @@ pub struct Squares([u64; 4]);
 
 impl Squares {
     /// Returns a board in the view of `turn`.
-    #[must_use]
     pub fn of_board(board: &Board, turn: Color) -> Squares {
         let mut planes = [0; PLANES_PER_BOARD];
         write_board(&mut planes, board, turn);
@@ -28,7 +27,6 @@ impl Squares {
 
     /// Returns a board from bitboards of our pawns, knights, bishops, rooks, queens and king, then
     /// of the opponent's. Further bitboards are ignored.
-    #[must_use]
     pub fn of_planes(planes: &[u64]) -> Squares {
         let mut words = [0; 4];
         for (plane, &squares) in planes.iter().take(PIECE_PLANES).enumerate() {
@@ -46,7 +44,6 @@ impl Squares {
     }
 
     /// Returns the board whose view for `turn` is this one.
-    #[must_use]
     pub fn board(&self, turn: Color) -> Board {
         let mut board = Board::empty();
         for (plane, squares) in self.planes().into_iter().enumerate() {
@@ -60,7 +57,6 @@ impl Squares {
     }
 
     /// Returns the bitboards of the pieces, in the order of [`Squares::of_planes`].
-    #[must_use]
     pub fn planes(&self) -> [u64; 12] {
         let [bits @ .., theirs] = self.0;
         std::array::from_fn(|plane| {
@@ -76,7 +72,6 @@ impl Squares {
     }
 
     /// Returns the same board in the other side's view.
-    #[must_use]
     pub fn reversed(&self) -> Squares {
         let [bits @ .., theirs] = self.0;
         let [low, middle, high] = bits.map(u64::swap_bytes);
@@ -86,7 +81,6 @@ impl Squares {
 
     /// Returns this board with the contents of the given squares replaced by those of another
     /// board.
-    #[must_use]
     pub fn with(&self, squares: u64, other: &Squares) -> Squares {
         Squares(std::array::from_fn(|word| {
             self.0[word] & !squares | other.0[word] & squares
@@ -94,14 +88,12 @@ impl Squares {
     }
 
     /// Returns the squares whose contents differ from those of another board.
-    #[must_use]
     pub fn difference(&self, other: &Squares) -> u64 {
         (0..4).fold(0, |squares, word| squares | self.0[word] ^ other.0[word])
     }
 
     /// Returns the class of a square (a1 = 0 … h8 = 63): 0 if it is empty, 1 to 6 for our pieces,
     /// and 7 to 12 for theirs.
-    #[must_use]
     pub fn class(&self, square: usize) -> usize {
         let bit = |word: u64| (word >> square & 1) as usize;
         let [low, middle, high, theirs] = self.0.map(bit);
@@ -118,13 +110,11 @@ impl Squares {
     }
 
     /// Returns four bit planes of the square classes. Their bits have the weights 1, 2, 4 and 6.
-    #[must_use]
     pub fn words(&self) -> &[u64; 4] {
         &self.0
     }
 
     /// Returns the occupied squares.
-    #[must_use]
     pub fn occupied(&self) -> Bitboard {
         Bitboard(self.0[0] | self.0[1] | self.0[2])
     }

@@ -47,7 +47,6 @@ impl GameEnd {
 
     /// Returns the end of a game with this winner. `is_mate` states whether the last position is
     /// checkmate.
-    #[must_use]
     pub fn new(winner: Option<Color>, is_mate: bool) -> GameEnd {
         match (winner, is_mate) {
             (Some(Color::White), true) => GameEnd::WhiteMates,
@@ -143,7 +142,6 @@ impl Vocabulary {
     }
 
     /// Returns the number of moves. All smaller numbers are tokens of moves.
-    #[must_use]
     pub fn moves(&self) -> usize {
         match self {
             Vocabulary::Uci => UCI_MOVES,
@@ -152,31 +150,26 @@ impl Vocabulary {
     }
 
     /// Returns the number of tokens.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.moves() + 2 + GameEnd::ALL.len()
     }
 
     /// Returns the token of the start of a game.
-    #[must_use]
     pub fn start(&self) -> u16 {
         self.moves() as u16
     }
 
     /// Returns the token of the end of a game.
-    #[must_use]
     pub fn end(&self, end: GameEnd) -> u16 {
         self.start() + 1 + end as u16
     }
 
     /// Returns the padding token.
-    #[must_use]
     pub fn padding(&self) -> u16 {
         self.size() as u16 - 1
     }
 
     /// Returns the meaning of a token, or `None` if the vocabulary has no such token.
-    #[must_use]
     pub fn read(&self, token: u16) -> Option<Token> {
         let beyond = usize::from(token).checked_sub(self.moves());
         match beyond {
@@ -191,7 +184,6 @@ impl Vocabulary {
 
     /// Returns the token of a legal move, or `None` if the vocabulary lacks the move. A UCI
     /// vocabulary lacks no move.
-    #[must_use]
     pub fn token(&self, position: &Chess, mv: Move) -> Option<u16> {
         match self {
             Vocabulary::Uci => uci_number(mv),
@@ -204,7 +196,6 @@ impl Vocabulary {
 
     /// Returns the legal move of a token, or `None` if the token is not a legal move in this
     /// position.
-    #[must_use]
     pub fn legal_move(&self, position: &Chess, token: u16) -> Option<Move> {
         let mv = match self {
             Vocabulary::Uci => uci_move(token)?.to_move(position).ok()?,
@@ -220,7 +211,6 @@ impl Vocabulary {
     /// Returns the tokens that may follow a position: the legal moves in the vocabulary, and the
     /// possible ends of the game. Only the mate token may follow a checkmate. In other positions,
     /// players may resign or agree to a draw at any time.
-    #[must_use]
     pub fn legal_tokens(&self, position: &Chess) -> Vec<u16> {
         let moves = position.legal_moves();
         let tokens = moves.iter().filter_map(|&mv| self.token(position, mv));
@@ -233,7 +223,6 @@ impl Vocabulary {
     }
 
     /// Returns a move as text, in the notation of the vocabulary.
-    #[must_use]
     pub fn text(&self, token: u16) -> Option<String> {
         match self {
             Vocabulary::Uci => uci_move(token).map(|mv| mv.to_string()),
@@ -245,7 +234,6 @@ impl Vocabulary {
 /// Returns the parts of a [`Vocabulary::Uci`] move: its origin and destination squares from 0 (a1)
 /// to 63 (h8), and its promotion, which is 0 for none, 1 for a queen, 2 for a rook, 3 for a bishop
 /// and 4 for a knight.
-#[must_use]
 pub fn uci_parts(number: u16) -> Option<(usize, usize, usize)> {
     match uci_move(number)? {
         UciMove::Normal {

@@ -30,7 +30,6 @@ impl Info {
     /// Parses a line; returns `None` if it is not an `info` line or has no score.
     ///
     /// Unknown words are skipped, and unreadable numbers count as missing.
-    #[must_use]
     pub fn parse(line: &str) -> Option<Info> {
         let mut words = line.split_ascii_whitespace().peekable();
         if words.next() != Some("info") {
@@ -133,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_in_any_order(
+        fn reads_info_in_any_order(
             depth: u32,
             multipv in 1..500usize,
             score in score(),

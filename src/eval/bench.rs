@@ -80,7 +80,6 @@ pub struct Measurement {
 
 impl Measurement {
     /// Returns the nodes per second of elapsed time.
-    #[must_use]
     pub fn nodes_per_second(&self) -> u64 {
         (self.nodes as f64 / self.elapsed.as_secs_f64().max(1e-9)) as u64
     }

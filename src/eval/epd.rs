@@ -90,7 +90,6 @@ impl Entry {
     }
 
     /// Returns the score of `choice` in this position.
-    #[must_use]
     pub fn judge(&self, choice: &Choice) -> Verdict {
         let points = |mv: Move| {
             let grade = self.grades.iter().find(|&&(graded, _)| graded == mv);
@@ -123,14 +122,12 @@ impl Entry {
     }
 
     /// Returns the maximum points; 0 if moves are not graded.
-    #[must_use]
     pub fn most_points(&self) -> u32 {
         let points = self.grades.iter().map(|&(_, points)| points);
         points.max().unwrap_or(0)
     }
 
     /// Returns the task in chess notation.
-    #[must_use]
     pub fn question(&self) -> String {
         let san = |moves: &[Move]| -> String {
             let san = moves.iter().map(|&mv| self.san(mv));
@@ -154,7 +151,6 @@ impl Entry {
     }
 
     /// Returns a legal move of this position in standard algebraic notation.
-    #[must_use]
     pub fn san(&self, mv: Move) -> String {
         SanPlus::from_move(self.game.position().clone(), mv).to_string()
     }
@@ -223,7 +219,6 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
 }
 
 /// Returns at most `limit` of the entries, spread evenly over the whole suite.
-#[must_use]
 pub fn sample(entries: Vec<Entry>, limit: usize) -> Vec<Entry> {
     let total = entries.len();
     let is_taken =
@@ -246,7 +241,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns an unanswered attempt.
-    #[must_use]
     pub fn new(entry: Entry) -> Attempt {
         Attempt {
             entry,
@@ -292,7 +286,6 @@ pub struct Summary {
 }
 
 /// Sums up the attempts.
-#[must_use]
 pub fn summarise(attempts: &[Attempt]) -> Summary {
     let solved = attempts.iter().filter(|a| a.verdict.solved).count();
     Summary {

@@ -59,7 +59,6 @@ pub struct PlyCounts {
 
 impl FutureAccuracy {
     /// Creates counts for a network with this horizon, in plies.
-    #[must_use]
     pub fn new(horizon: usize) -> FutureAccuracy {
         FutureAccuracy {
             plies: vec![PlyCounts::default(); horizon],
@@ -160,14 +159,12 @@ impl FutureAccuracy {
     }
 
     /// Returns the share of correct first moves.
-    #[must_use]
     pub fn share_right(&self) -> f64 {
         share(self.right, self.positions)
     }
 }
 
 /// Returns a share, or 0 if the total is 0.
-#[must_use]
 pub fn share(part: u32, of: u32) -> f64 {
     f64::from(part) / f64::from(of.max(1))
 }
@@ -231,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_true_is_right_throughout() {
+    fn true_futures_count_as_right() {
         let line = plies("e2e4 e7e5 g1f3");
         let found = judge("e2e4 e7e5 g1f3", &predicted(&line), line[0].played);
         for (ply, counts) in found.iter().enumerate() {

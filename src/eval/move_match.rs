@@ -46,7 +46,6 @@ pub struct Band {
 
 impl Band {
     /// Returns the band of a rating.
-    #[must_use]
     pub fn of(rating: u16) -> Band {
         let from = (rating / BAND * BAND).min(LAST_BAND);
         Band {

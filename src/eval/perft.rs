@@ -57,7 +57,6 @@ impl Entry {
 
     /// Counts leaves at every depth in the suite up to `depth`, skipping depths with more than
     /// `leaves` leaves.
-    #[must_use]
     pub fn check(&self, mode: CastlingMode, depth: u32, leaves: u64) -> Outcome {
         let game = match Game::from_fen(&self.fen, mode) {
             Ok(game) => game,

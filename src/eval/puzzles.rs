@@ -102,7 +102,6 @@ impl Puzzle {
     }
 
     /// Returns the lower end of the puzzle's rating band.
-    #[must_use]
     pub fn band(&self) -> u32 {
         (self.rating / BAND * BAND).min(LAST_BAND)
     }
@@ -121,7 +120,6 @@ pub enum Half {
 impl Half {
     /// Returns the half that a puzzle belongs to, which is determined by the hash of its ID and is
     /// therefore the same in every file.
-    #[must_use]
     pub fn of(puzzle: &Puzzle) -> Half {
         match Sha256::digest(&puzzle.id)[0] % 2 {
             0 => Half::Select,
@@ -183,7 +181,6 @@ pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteErro
 /// Returns at most `limit` of the puzzles. They are sampled from the rating bands alternately, so
 /// that every band contributes equally until it runs out. The same puzzles always give the same
 /// sample.
-#[must_use]
 pub fn sample(puzzles: Vec<Puzzle>, limit: usize) -> Vec<Puzzle> {
     let mut bands: BTreeMap<u32, Vec<Puzzle>> = BTreeMap::new();
     for puzzle in puzzles {
@@ -218,7 +215,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns an unanswered attempt.
-    #[must_use]
     pub fn new(puzzle: Puzzle) -> Attempt {
         Attempt {
             game: puzzle.game.clone(),
@@ -229,13 +225,11 @@ impl Attempt {
     }
 
     /// Returns the puzzle.
-    #[must_use]
     pub fn puzzle(&self) -> &Puzzle {
         &self.puzzle
     }
 
     /// Returns whether the whole solution has been found.
-    #[must_use]
     pub fn solved(&self) -> bool {
         self.solved
     }
@@ -313,7 +307,6 @@ pub struct Summary {
 }
 
 /// Sums up the attempts.
-#[must_use]
 pub fn summarise(attempts: &[Attempt]) -> Summary {
     let mut all = SolveRate::default();
     let mut bands: BTreeMap<u32, SolveRate> = BTreeMap::new();

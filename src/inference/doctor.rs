@@ -55,7 +55,6 @@ pub struct Evaluation {
 }
 
 /// Checks that the libtorch in use is the version that the program was built for.
-#[must_use]
 pub fn libtorch(found: &str) -> Finding {
     let subject = "libtorch";
     // Patch releases do not change the interface of their series.
@@ -83,7 +82,6 @@ pub fn libtorch(found: &str) -> Finding {
 
 /// Lists this processor's formats. A missing instruction set is not a problem with the
 /// installation.
-#[must_use]
 pub fn processor(environment: &Environment) -> Finding {
     let vector = ["bf16", "vnni", "avx2", "avx512_f", "neon", "sve"];
     let used: Vec<&str> = environment
@@ -110,7 +108,6 @@ pub fn processor(environment: &Environment) -> Finding {
 
 /// Checks that the installed devices can be used. `gpus` is the list that NVIDIA's driver reports,
 /// or `None` if no driver is installed.
-#[must_use]
 pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
     let subject = "CUDA";
     let list = |gpus: &[Gpu]| {
@@ -161,7 +158,6 @@ impl Gpu {
 }
 
 /// Returns the output of the driver's own tool, or `None` if there is no driver.
-#[must_use]
 pub fn gpus() -> Option<Vec<Gpu>> {
     let output = Command::new("nvidia-smi")
         .args([
@@ -190,7 +186,6 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
 }
 
 /// Checks that the network can be read and evaluated. `file` is `None` for the built-in network.
-#[must_use]
 pub fn network(
     file: Option<&Path>,
     card: &Result<Metadata, LoadError>,
@@ -238,7 +233,6 @@ pub fn network(
 }
 
 /// Checks that the network for levels up to 2400 can be read.
-#[must_use]
 pub fn human(card: &Result<Metadata, LoadError>) -> Finding {
     let subject = "levels";
     match card {

@@ -74,56 +74,39 @@ impl WorldImagination {
         let parts: Vec<_> = parts.collect();
         let [kept, squares, width] = self.frozen.shape();
         let (rows, kind) = (parts.len() as i64, self.frozen.kind());
-        let of_square = width as usize * kind.elt_size_in_bytes();
-        let of_part = squares as usize * of_square;
-        let latents: Vec<u8> = parts
+        let of_latents = self.bytes / kept as usize;
+        let latents = parts
             .iter()
-            .flat_map(|(from, ..)| from.bytes()[..of_part].iter().copied())
-            .collect();
+            .flat_map(|(from, ..)| &from.bytes()[..of_latents]);
+        let latents: Vec<u8> = latents.copied().collect();
         let latents = Tensor::from_data_size(&latents, &[rows, squares, width], kind);
         let steps = parts.iter().map(|(_, path, _)| path.len()).max();
         let steps = steps.unwrap_or(0).min(self.context - 1);
         let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
             path.get(age).filter(|board| board.has_step()).cloned()
         };
-        // Each side sees the board's 64 squares from its own view, but a single token has no
-        // squares to flip.
-        let opposite = |square: usize| match squares {
-            1 => square,
-            _ => square ^ 56,
-        };
-        let boards = parts.iter().map(|(_, path, _)| {
-            let oldest_first = (0..steps).rev();
-            oldest_first.map(|age| (age, board(path, age))).collect()
-        });
-        let boards: Vec<Vec<(usize, Option<Arc<ImaginedBoard>>)>> = boards.collect();
-        let mut past = Vec::with_capacity((kept - 1) as usize * parts.len() * steps * of_part);
-        for part in 1..kept as usize {
-            for boards in &boards {
-                for square in 0..squares as usize {
-                    for (age, board) in boards {
-                        // Consecutive boards are seen from alternating sides.
-                        let seen = if age % 2 == 0 {
-                            opposite(square)
-                        } else {
-                            square
-                        };
-                        let start = part * of_part + seen * of_square;
-                        match board {
-                            Some(board) => {
-                                past.extend_from_slice(&board.bytes()[start..start + of_square]);
-                            }
-                            None => past.resize(past.len() + of_square, 0),
-                        }
-                    }
-                }
-            }
-        }
-        let shape = [kept - 1, rows, squares, steps as i64, width];
-        let past = Tensor::from_data_size(&past, &shape, kind);
-        let absent = boards.iter().flatten().map(|(_, board)| board.is_none());
-        let absent: Vec<bool> = absent.collect();
+        let oldest_first = || (0..steps).rev();
+        let boards = parts.iter();
+        let boards = boards.flat_map(|(_, path, _)| oldest_first().map(|age| board(path, age)));
+        let boards: Vec<Option<Arc<ImaginedBoard>>> = boards.collect();
+        let absent: Vec<bool> = boards.iter().map(Option::is_none).collect();
         let absent = Tensor::from_slice(&absent).view([rows, steps as i64]);
+        let none = vec![0; self.bytes];
+        let past = boards.iter();
+        let past = past.flat_map(|board| board.as_ref().map_or(&none[..], |board| board.bytes()));
+        let past: Vec<u8> = past.copied().collect();
+        let shape = [rows, steps as i64, kept, squares, width];
+        let past = Tensor::from_data_size(&past, &shape, kind).narrow(2, 1, kept - 1);
+        let mut past = past.permute([2, 0, 3, 1, 4]);
+        // Consecutive boards are seen from alternating sides. Each side sees the 64 squares from its
+        // own view, but a single token has no squares to flip.
+        if squares > 1 {
+            let turned: Vec<bool> = oldest_first().map(|age| age % 2 == 0).collect();
+            let turned = Tensor::from_slice(&turned).unsqueeze(1);
+            let flipped = past.unflatten(2, [8, 8]).flip([2]).flatten(2, 3);
+            past = flipped.where_self(&turned, &past);
+        }
+        let past = past.contiguous();
         let moves: Vec<i64> = parts.iter().map(|&(_, _, mv)| mv.into()).collect();
         let moves = Tensor::from_slice(&moves);
         self.frozen.step(&latents, &past, &absent, &moves)

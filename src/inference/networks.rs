@@ -159,7 +159,6 @@ impl Networks {
 
 /// Returns the formats that a device supports, in the order of [`Precision`]. Empty if the device
 /// is unavailable.
-#[must_use]
 pub fn formats(device: DeviceChoice) -> Vec<Precision> {
     let all = Precision::value_variants().iter().copied();
     all.filter(|&precision| precision != Precision::Auto && torch::has_format(device, precision))

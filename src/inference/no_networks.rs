@@ -5,7 +5,6 @@ use crate::backend::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Prec
 use std::sync::Arc;
 
 /// Returns an empty list, because no network can run.
-#[must_use]
 pub fn formats(_: DeviceChoice) -> Vec<Precision> {
     Vec::new()
 }

@@ -142,26 +142,22 @@ impl TorchBackend {
     }
 
     /// Returns the network's metadata.
-    #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
     /// Returns the network's device.
-    #[must_use]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// Returns the way in which the network runs.
-    #[must_use]
     pub fn way(&self) -> Way {
         let format = self.properties.format.as_ref();
         format.map_or(Way::Auto, |format| format.way)
     }
 
     /// Returns the network's dtype. It is int8 only if the network has layers that support int8.
-    #[must_use]
     pub fn dtype(&self) -> ComputeType {
         self.dtype
     }

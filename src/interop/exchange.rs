@@ -62,7 +62,6 @@ const ONNX: u8 = 0x08;
 
 impl FileKind {
     /// Recognises a file by its content. Returns `None` if the kind is unknown.
-    #[must_use]
     pub fn of(file: &[u8]) -> Option<FileKind> {
         if lc0::is_weights_file(file) {
             Some(FileKind::Lc0)

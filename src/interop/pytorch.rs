@@ -90,7 +90,6 @@ impl From<ArchiveError> for CheckpointError {
 
 /// Returns whether `torch.save` may have written a file: whether it is a zip archive other than
 /// TorchScript, or a bare pickle. The file may be truncated.
-#[must_use]
 pub fn is_checkpoint(file: &[u8]) -> bool {
     let saved = file.first() == Some(&PICKLE) || file.starts_with(&ZIP);
     saved && !matches!(open(file), Err(CheckpointError::TorchScript))

@@ -4,7 +4,7 @@ use super::analyst::Analyst;
 use super::sampler::SampledGame;
 use super::source::Subject;
 use super::{LabelError, Play, SampledGames};
-use crate::adjudication::Adjudication;
+use crate::adjudication::{Adjudication, GameEnd};
 use crate::chess::Game;
 use crate::data::pgn::{AnnotatedGame, GameError, Judged, LABELLED, parse_game, tags};
 use crate::data::record::Eval;
@@ -53,10 +53,10 @@ pub(super) fn judge(
 ) -> Result<AnnotatedGame, LabelError> {
     let adjudication = &plan.adjudication;
     if !plan.judged {
-        let result = adjudication.verdict(&sampled.game, &[]).flatten();
+        let end = adjudication.verdict(&sampled.game, &[]);
         return Ok(AnnotatedGame {
             tags: sampled.tags,
-            ..AnnotatedGame::new(sampled.game, Vec::new(), result)
+            ..AnnotatedGame::new(sampled.game, Vec::new(), end.and_then(GameEnd::result))
         });
     }
     analyst.new_game();
@@ -104,8 +104,8 @@ fn play_on(
     let mut judged = vec![Vec::new(); game.plies().len() - 1];
     let mut scores = Vec::new();
     let result = loop {
-        if let Some(result) = adjudication.verdict(&game, &scores) {
-            break result;
+        if let Some(end) = adjudication.verdict(&game, &scores) {
+            break end.result();
         }
         let lines = analyst.judge(&game)?;
         let Some(mv) = next(&game, &lines) else {

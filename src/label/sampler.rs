@@ -79,7 +79,9 @@ impl fmt::Display for SampledGames {
             "sampled from {}, {precision}; ",
             players.join(", ")
         )?;
-        write!(formatter, "{}{}", self.openings, self.adjudication)
+        write!(formatter, "{}", self.openings)?;
+        let mut rules = self.adjudication.rules().into_iter();
+        rules.try_for_each(|rule| write!(formatter, ", {rule}"))
     }
 }
 

@@ -62,7 +62,8 @@ impl fmt::Display for GameSource {
                 if play.random_moves > 0.0 {
                     write!(formatter, ", random moves {}", play.random_moves)?;
                 }
-                write!(formatter, "{}", play.adjudication)
+                let mut rules = play.adjudication.rules().into_iter();
+                rules.try_for_each(|rule| write!(formatter, ", {rule}"))
             }
             GameSource::Sample(games) => write!(formatter, "{games}"),
             GameSource::Files { paths, share } => {

@@ -67,7 +67,6 @@ pub struct Teaching {
 
 impl Teaching {
     /// Takes the targets only from these networks, and uses whole games.
-    #[must_use]
     pub fn new(mut teachers: Vec<PolicyPlayer>) -> Teaching {
         teachers.sort_by_key(|teacher| teacher.rating);
         Teaching {

@@ -73,36 +73,8 @@ const AVX512_BF16: &[&str] = AMX.split_at(8).0;
 const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
-/// Headers that the files above include.
-const HEADERS: [&str; 27] = [
-    "src/torch/fuse.h",
-    "src/torch/fused/attention.h",
-    "src/torch/fused/autograd.h",
-    "src/torch/fused/bias.h",
-    "src/torch/fused/blocks.h",
-    "src/torch/fused/dense.h",
-    "src/torch/fused/embedding.h",
-    "src/torch/fused/expected.h",
-    "src/torch/fused/feed_forward.h",
-    "src/torch/fused/format.h",
-    "src/torch/fused/isa.h",
-    "src/torch/fused/nadam.h",
-    "src/torch/fused/norm.h",
-    "src/torch/fused/operator.h",
-    "src/torch/fused/packed.h",
-    "src/torch/fused/policy.h",
-    "src/torch/fused/product.h",
-    "src/torch/fused/simd.h",
-    "src/torch/gpu/emulation.h",
-    "src/torch/gpu/encoder.cuh",
-    "src/torch/gpu/sizes.h",
-    "src/torch/gpu/warp.cuh",
-    "src/torch/kernels.h",
-    "src/torch/placement.h",
-    "src/torch/rms_norm.h",
-    "src/torch/shim.h",
-    "src/torch/winograd.h",
-];
+/// Folders with the headers that the files above include.
+const HEADERS: [&str; 3] = ["src/torch", "src/torch/fused", "src/torch/gpu"];
 
 /// Environment variable that lists the sanitizers with which our C++ is compiled, in the form of
 /// `-fsanitize`. `tools/sanitize` sets it.
@@ -117,7 +89,9 @@ fn main() {
     // Paths in the lists above are relative to the root of the repository.
     env::set_current_dir(root).expect("the root of the repository");
     let kernels = KERNELS.iter().flat_map(|(_, files, _)| *files);
-    for file in CPP.iter().chain(kernels).chain(&HEADERS) {
+    let headers = headers();
+    let headers = headers.iter().map(String::as_str);
+    for file in CPP.iter().chain(kernels).copied().chain(headers) {
         println!("cargo:rerun-if-changed={}", root.join(file).display());
     }
     let libtorch = env::var_os("LIBTORCH").map(|libtorch| root.join(libtorch));
@@ -132,8 +106,8 @@ fn compile(libtorch: Option<&Path>) {
     // Without LIBTORCH, torch-sys uses the system's libtorch, which is in /usr.
     let include = libtorch.unwrap_or(Path::new("/usr")).join("include");
     let mut inputs = DefaultHasher::new();
-    for header in HEADERS {
-        read(header).hash(&mut inputs);
+    for header in headers() {
+        read(&header).hash(&mut inputs);
     }
     // The version stands for all of libtorch's headers, whose folder is part of the compiler's
     // command.
@@ -253,6 +227,20 @@ fn compile_unit(build: &cc::Build, name: &str, files: &[&str], inputs: &DefaultH
         fs::rename(&compiled[0], &object).expect("the target folder can be written");
     }
     object
+}
+
+/// Returns the paths of all headers, in alphabetical order.
+fn headers() -> Vec<String> {
+    let entries = |folder| fs::read_dir(folder).expect("a folder of the repository");
+    let paths = HEADERS.into_iter().flat_map(entries);
+    let paths = paths.map(|entry| entry.expect("a readable folder").path());
+    let paths = paths.filter(|path| {
+        path.extension()
+            .is_some_and(|end| end == "h" || end == "cuh")
+    });
+    let mut paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    paths.sort();
+    paths
 }
 
 fn read(file: &str) -> Vec<u8> {

@@ -154,7 +154,6 @@ pub struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// Returns a pass whose intermediate tensors nobody watches.
-    #[must_use]
     pub fn new(positions: Positions<'a>, wanted: OutputSet) -> Pass<'a> {
         Pass {
             positions,
@@ -181,7 +180,6 @@ pub struct Interface {
 
 impl Interface {
     /// Returns the name and the shape of Lc0's input planes, which all of its input formats share.
-    #[must_use]
     pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
         vec![(PLANES, vec![112, 8, 8])]
     }

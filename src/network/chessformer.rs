@@ -169,7 +169,6 @@ impl Chessformer {
     }
 
     /// Returns the network's configuration.
-    #[must_use]
     pub fn model(&self) -> &ModelConfig {
         &self.config
     }

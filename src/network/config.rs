@@ -7,6 +7,7 @@ pub mod lc0;
 pub mod lc0_heads;
 pub mod maia3;
 #[cfg(test)]
+#[path = "config/tests/toy.rs"]
 pub mod toy;
 pub mod world;
 
@@ -66,7 +67,6 @@ pub enum ArchitectureConfig {
 
 impl ArchitectureConfig {
     /// Returns the name of the family, as in network files.
-    #[must_use]
     pub fn family(&self) -> &'static str {
         match self {
             ArchitectureConfig::Chessformer { .. } => "chessformer",

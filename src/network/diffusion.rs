@@ -76,13 +76,11 @@ impl Diffusion {
     }
 
     /// Returns the network's configuration.
-    #[must_use]
     pub fn model(&self) -> &DiffusionConfig {
         &self.config
     }
 
     /// Returns fully masked futures of positions, given as rows i64 [B, 104 + scalars].
-    #[must_use]
     pub fn unknown(&self, rows: &Tensor) -> Futures {
         self.constants.unknown(rows, self.config.horizon)
     }
@@ -100,7 +98,6 @@ impl Diffusion {
     /// [B, 104 + scalars], from the known parts of these futures. Returns the `wanted` outputs and,
     /// if `with_values`, the values of the future boards. The futures may have fewer plies than the
     /// horizon.
-    #[must_use]
     pub fn denoise(
         &self,
         weights: &Weights,

@@ -15,7 +15,6 @@ use tch::{Kind, Tensor};
 impl Interface {
     /// Converts rows i64 [B, 104 + scalars] to [`Positions::Planes`]: planes f32 [B, n, 8, 8], and
     /// both players' ratings if the network reads them.
-    #[must_use]
     pub fn planes_of(&self, rows: &Tensor) -> Vec<Tensor> {
         let like = Tensor::from(0f32);
         let shifts = bitboards::shifts();

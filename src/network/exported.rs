@@ -13,7 +13,6 @@ pub struct ExportedProgram<'a> {
 
 impl ExportedProgram<'_> {
     /// Returns whether any method returns an output with this name.
-    #[must_use]
     pub fn has_output(&self, name: &str) -> bool {
         let outputs = self.methods.iter().flat_map(|method| &method.outputs);
         outputs.into_iter().any(|output| output.name == name)

@@ -160,7 +160,6 @@ fn any_from_tensors(
 
 impl<A: Architecture + ?Sized> Network<A> {
     /// Returns a network whose parameters are `flat`, concatenated f32 values.
-    #[must_use]
     pub fn new(architecture: Box<A>, flat: &Tensor, about: About) -> Network<A> {
         let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
         Network {
@@ -171,7 +170,6 @@ impl<A: Architecture + ?Sized> Network<A> {
     }
 
     /// Returns the network's parameters by name.
-    #[must_use]
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
         let names = self.architecture.parameters().iter();
         let names = names.map(|parameter| parameter.name.clone());
@@ -270,7 +268,6 @@ impl Playable {
 
     /// Returns the Chessformer that evaluates positions and its weights, or `None` if the network
     /// has none.
-    #[must_use]
     pub fn chessformer(&self) -> Option<(&Chessformer, &Weights)> {
         match self {
             Playable::Positions(network) => Some((network.downcast()?, &network.weights)),
@@ -312,14 +309,12 @@ impl Network {
     }
 
     /// Returns the network's structure if it belongs to the family `T`.
-    #[must_use]
     pub fn downcast<T: Architecture>(&self) -> Option<&T> {
         let architecture: &dyn Any = &*self.architecture;
         architecture.downcast_ref()
     }
 
     /// Evaluates positions and returns [`Interface::outputs`](super::Interface::outputs), in order.
-    #[must_use]
     pub fn forward(&self, positions: Positions) -> Vec<Tensor> {
         evaluate(&*self.architecture, &self.weights, positions)
     }
@@ -338,7 +333,6 @@ impl About {
     }
 
     /// Selects these entries from a file's metadata.
-    #[must_use]
     pub fn of(metadata: &Metadata) -> About {
         About {
             name: metadata.name.clone(),
@@ -547,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_says_where() {
+    fn names_the_path_that_cannot_be_written() {
         let network = fresh(small(gab()));
         let path = Path::new("no-such-folder/net.pt");
         let error = network.write(ExportPrecision::Fp16, path).unwrap_err();

@@ -94,7 +94,6 @@ pub struct Next {
 impl Sequences {
     /// Returns rows that contain one whole game each, without padding. The tokens are i64 [B, T],
     /// and ratings and results are unknown.
-    #[must_use]
     pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
         let rows = tokens.size()[0];
@@ -170,13 +169,11 @@ impl Gpt {
     }
 
     /// Returns the network's configuration.
-    #[must_use]
     pub fn model(&self) -> &GptConfig {
         &self.config
     }
 
     /// Returns the encoder that turns games into the network's input.
-    #[must_use]
     pub fn encoder(&self) -> MoveEncoder {
         MoveEncoder {
             vocabulary: Arc::clone(&self.vocabulary),
@@ -185,14 +182,12 @@ impl Gpt {
     }
 
     /// Returns the network's vocabulary.
-    #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
     /// Returns an empty cache for this number of games, in the dtype and on the device of
     /// `weights`. It has an initial capacity of `tokens`.
-    #[must_use]
     pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
         let GptConfig { heads, width, .. } = self.config;
         let options = (weights.kind(), weights.tensors()[0].device());
@@ -266,7 +261,6 @@ impl Gpt {
     /// Returns, for each layer, its attention weights [B, heads, T, T] and the features [B, T,
     /// width] that the network would have if this layer were the last. Each row must contain a game
     /// from its start.
-    #[must_use]
     pub fn look(&self, weights: &Weights, sequences: &Sequences) -> Vec<[Tensor; 2]> {
         let table = self.tokens.table(weights);
         let (mut x, rotations) = self.embed(weights, &table, sequences);
@@ -281,7 +275,6 @@ impl Gpt {
     }
 
     /// Predicts the next tokens from the tokens' features.
-    #[must_use]
     pub fn next(&self, weights: &Weights, features: &Tensor) -> Next {
         Next {
             tokens: match &self.head {
@@ -298,7 +291,6 @@ impl Gpt {
     /// Returns logits [B, T, 64, classes] of each square's contents after each token, computed from
     /// the tokens' features, or `None` if the network has no board head. Squares start at a1 and
     /// are in White's view.
-    #[must_use]
     pub fn board(&self, weights: &Weights, features: &Tensor) -> Option<Tensor> {
         let board = self.board.as_ref()?.forward(weights, features);
         Some(board.unflatten(-1, [64, SQUARE_CLASSES as i64]))

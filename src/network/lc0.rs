@@ -131,7 +131,6 @@ impl Lc0 {
     }
 
     /// Returns the network's configuration.
-    #[must_use]
     pub fn model(&self) -> &Lc0Config {
         &self.config
     }

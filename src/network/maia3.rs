@@ -160,7 +160,6 @@ impl Maia3 {
     }
 
     /// Returns the network's configuration.
-    #[must_use]
     pub fn model(&self) -> &Maia3Config {
         &self.config
     }

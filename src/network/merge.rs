@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_by_name() {
+    fn names_the_mismatch_of_networks() {
         let refused = |other: Part| {
             let error = merge("ab".to_owned(), vec![part("a", 16, 1.0, 1.0), other]);
             error.unwrap_err().to_string()

@@ -61,7 +61,6 @@ impl Output {
     }
 
     /// Returns the output with this name, if any.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Output> {
         Output::ALL.into_iter().find(|output| output.name() == name)
     }
@@ -73,7 +72,6 @@ pub struct OutputSet(u16);
 
 impl OutputSet {
     /// Returns the set of all outputs.
-    #[must_use]
     pub fn all() -> OutputSet {
         Output::ALL.into_iter().collect()
     }
@@ -104,7 +102,6 @@ pub struct Outputs([Option<Tensor>; Output::ALL.len()]);
 
 impl Outputs {
     /// Returns an output, or `None` if the network does not have it or it was not requested.
-    #[must_use]
     pub fn get(&self, output: Output) -> Option<&Tensor> {
         self.0[output as usize].as_ref()
     }

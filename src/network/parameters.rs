@@ -52,7 +52,6 @@ pub struct Parameter {
 
 impl Parameter {
     /// Returns the number of elements of the parameter.
-    #[must_use]
     pub fn count(&self) -> i64 {
         self.shape.iter().product()
     }
@@ -226,7 +225,6 @@ pub struct Weights {
 
 impl Weights {
     /// Wraps tensors in the order of the network's parameters.
-    #[must_use]
     pub fn new(tensors: Vec<Tensor>) -> Weights {
         Weights {
             tensors,
@@ -241,7 +239,6 @@ impl Weights {
 
     /// Returns views into a vector that concatenates all `parameters`. Gradients flow back to the
     /// vector.
-    #[must_use]
     pub fn from_flat(flat: &Tensor, parameters: &[Parameter]) -> Weights {
         let counts: Vec<i64> = parameters.iter().map(Parameter::count).collect();
         let parts = flat.split_with_sizes(counts, 0);
@@ -265,7 +262,6 @@ impl Weights {
     }
 
     /// Converts the weights to another dtype and device.
-    #[must_use]
     pub fn to(&self, kind: Kind, device: Device) -> Weights {
         let tensors = self.tensors.iter();
         Weights::new(
@@ -276,7 +272,6 @@ impl Weights {
     }
 
     /// Returns the dtype that the network computes in.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.tensors[0].kind()
     }

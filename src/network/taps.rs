@@ -53,7 +53,6 @@ pub struct Tap<'a> {
 
 impl<'a> Tap<'a> {
     /// Returns a tap that collects tensors into `taps`.
-    #[must_use]
     pub fn into(taps: &'a Taps) -> Tap<'a> {
         Tap {
             taps: Some(taps),
@@ -62,7 +61,6 @@ impl<'a> Tap<'a> {
     }
 
     /// Returns a tap that adds `addition` to a tensor of the forward pass.
-    #[must_use]
     pub fn adding(addition: &'a Addition) -> Tap<'a> {
         Tap {
             addition: Some(addition),

@@ -97,20 +97,17 @@ impl World {
     }
 
     /// Returns the network's configuration.
-    #[must_use]
     pub fn model(&self) -> &WorldConfig {
         &self.config
     }
 
     /// Returns the encoder of positions, whose parameters are the network's first ones.
-    #[must_use]
     pub fn encoder(&self) -> &Chessformer {
         &self.encoder
     }
 
     /// Returns the parameters that represent positions. They are the network's first parameters,
     /// and those of the encoder are the first among them.
-    #[must_use]
     pub fn representing(&self) -> &[Parameter] {
         &self.structure.parameters[..self.representing]
     }
@@ -158,7 +155,6 @@ impl World {
     }
 
     /// Returns an empty cache of earlier steps.
-    #[must_use]
     pub fn past(&self) -> Past {
         Past::new(self.config.blocks, self.config.context)
     }

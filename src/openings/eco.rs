@@ -21,7 +21,6 @@ struct Row {
 }
 
 /// Returns whether a text is a code: a letter from A to E and two digits.
-#[must_use]
 pub fn is_eco(code: &str) -> bool {
     matches!(code.as_bytes(), [b'A'..=b'E', tens, units]
         if tens.is_ascii_digit() && units.is_ascii_digit())
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told_by_its_line() {
+    fn names_the_line_of_a_damaged_table() {
         for text in ["", "eco\tname\n", "eco\tname\tpgn\nB00\tx\t1. e5\n"] {
             let folder = folder(text);
             assert!(eco_openings(folder.path(), "B00").is_err(), "{text:?}");

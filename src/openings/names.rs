@@ -61,7 +61,6 @@ fn read(line: &str) -> Option<(Opening, Game)> {
 /// Returns the opening of a game, which is the name of its last named position, by whatever moves
 /// the game reached it. Also returns the number of plies after which the game left the table for
 /// good.
-#[must_use]
 pub fn named_opening(game: &Game) -> Option<(&'static Opening, usize)> {
     let table = &*ALL;
     let plies = game.plies();

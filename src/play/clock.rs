@@ -28,7 +28,6 @@ struct Manual {
 
 impl Clock {
     /// Returns a clock that stands still except in [`Clock::sleep`]. Its clones show the same time.
-    #[must_use]
     pub fn manual() -> Clock {
         Clock(Some(Arc::new(Manual {
             start: Instant::now(),
@@ -37,7 +36,6 @@ impl Clock {
     }
 
     /// Returns the current time.
-    #[must_use]
     pub fn now(&self) -> Instant {
         match &self.0 {
             Some(manual) => manual.start + Duration::from_nanos(manual.elapsed.load(Relaxed)),

@@ -20,7 +20,6 @@ struct ControlState {
 
 impl Control {
     /// Returns a control whose agent measures time by `clock`.
-    #[must_use]
     pub fn with_clock(clock: Clock) -> Control {
         Control {
             clock,
@@ -29,7 +28,6 @@ impl Control {
     }
 
     /// Returns the current time on the agent's clock.
-    #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -48,13 +46,11 @@ impl Control {
     }
 
     /// Returns whether the agent has been told to answer.
-    #[must_use]
     pub fn stopped(&self) -> bool {
         self.state.lock().stop
     }
 
     /// Returns the time of the ponder hit, if there was one.
-    #[must_use]
     pub fn ponder_hit_at(&self) -> Option<Instant> {
         self.state.lock().ponder_hit
     }

@@ -70,7 +70,6 @@ pub struct Report {
 
 impl Report {
     /// Returns the nodes per second of this search alone, or `None` if it added no nodes.
-    #[must_use]
     pub fn nodes_per_second(&self) -> Option<u64> {
         let milliseconds = self.elapsed.as_millis().max(1);
         let rate = 1000 * u128::from(self.new_nodes) / milliseconds;
@@ -100,13 +99,11 @@ pub struct MoveStatistics {
 
 impl MoveStatistics {
     /// Returns whether the move has been visited or proven.
-    #[must_use]
     pub fn is_known(&self) -> bool {
         self.visits > 0 || !matches!(self.score, Score::Expected(_))
     }
 
     /// Returns whether the move is proven to lose.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         match self.score {
             Score::Mate(moves) => moves <= 0,

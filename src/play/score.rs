@@ -61,14 +61,12 @@ impl ScoreType {
 /// Converts an expected result in −1…1 to centipawns on Stockfish's scale, in −1451…1451. The
 /// function is monotonic, so a better value never has a lower score. Moves are not ranked by value
 /// alone, so the second line may have the higher score.
-#[must_use]
 pub fn centipawns(q: f32) -> i32 {
     ScoreType::WdlMu.score(q)
 }
 
 /// Converts centipawns on Stockfish's scale to the expected result in −1…1: the inverse of
 /// [`centipawns`].
-#[must_use]
 pub fn expected_result(centipawns: i32) -> f64 {
     (f64::from(centipawns) / (2.0 * SLOPE)).tanh()
 }
@@ -84,7 +82,6 @@ pub enum WrittenScore {
 
 impl WrittenScore {
     /// Writes a score in a unit.
-    #[must_use]
     pub fn of(score: Score, unit: ScoreType) -> WrittenScore {
         match score {
             Score::Expected(q) => WrittenScore::Centipawns(unit.score(q)),

@@ -65,7 +65,6 @@ impl Default for Settings {
 
 impl Settings {
     /// Returns the agent's options in the current mode.
-    #[must_use]
     pub fn agent_options(&self) -> agent::Options {
         let mut options = self.options.clone();
         if self.analyse_mode {
@@ -80,7 +79,6 @@ impl Settings {
     /// human ratings, the agent is `mcts` with a short search. Analysis ignores the strength limit;
     /// several lines, `go infinite` and `UCI_AnalyseMode` count as analysis. The agent `human`
     /// plays with the human-like network, unless a network file was set together with the agent.
-    #[must_use]
     pub fn answering(&self, limits: &Limits) -> Settings {
         let mut settings = self.clone();
         let analyses = self.options.search.multi_pv > 1 || limits.infinite || self.analyse_mode;
@@ -108,7 +106,6 @@ impl Settings {
     }
 
     /// Returns the limits of a request, reduced to the player's level.
-    #[must_use]
     pub fn limits(&self, limits: &Limits) -> Limits {
         let nodes = limits.nodes.into_iter().chain(self.most_nodes).min();
         Limits {
@@ -119,7 +116,6 @@ impl Settings {
 
     /// Returns the players' ratings in a game in which the engine plays `color`. The
     /// client's description of the opponent takes precedence over the options.
-    #[must_use]
     pub fn ratings(&self, color: Color) -> Ratings {
         // The description looks like `GM 2800 human Gary Kasparov`; the rating may be `none`.
         let rating = self.opponent.split_whitespace().nth(1);
@@ -129,7 +125,6 @@ impl Settings {
     }
 
     /// Returns the memory of the tree and the evaluation cache together, in MiB.
-    #[must_use]
     pub fn hash(&self) -> usize {
         self.options.search.hash + self.backend.cache
     }

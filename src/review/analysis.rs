@@ -67,7 +67,6 @@ impl Searched {
     }
 
     /// Returns White's score, and White's expected score in percent; `turn` is the side to move.
-    #[must_use]
     pub fn for_white(&self, turn: Color) -> (Evaluation, f64) {
         let evaluation = turn.fold_wb(self.evaluation, self.evaluation.reversed());
         let chances = self.evaluation.chances();
@@ -75,7 +74,6 @@ impl Searched {
     }
 
     /// Returns the moves of the line; `game` is the game in which it begins.
-    #[must_use]
     pub fn moves(&self, game: &Game) -> Vec<Move> {
         let mut game = game.clone();
         let mut moves = Vec::new();
@@ -114,7 +112,6 @@ pub struct Analyst {
 impl Analyst {
     /// Returns the number of concurrent searches that fill a backend's batches with this many
     /// threads.
-    #[must_use]
     pub fn workers(backend: &dyn Backend, threads: usize) -> usize {
         let searches = match backend.properties().encoder {
             Encoder::Nothing => 1,

@@ -13,7 +13,6 @@ const LINE: usize = 8;
 const OPENING_TAGS: [&str; 4] = ["ECO", "Opening", "Variation", "SubVariation"];
 
 /// Returns the game as PGN, which ends in an empty line.
-#[must_use]
 pub fn annotated_pgn(source: &Source, report: &Report) -> String {
     let opening = [("ECO", &report.game.eco), ("Opening", &report.game.opening)];
     let opening = opening.into_iter();
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_author_wrote_is_kept() {
+    fn keeps_the_authors_comments() {
         let text = reviewed(COMMENTED);
         let one_line = text.replace('\n', " ");
         for part in [

@@ -27,7 +27,6 @@ pub struct Analysis {
 
 impl Analysis {
     /// Returns an empty analysis of a game's positions.
-    #[must_use]
     pub fn new(game: &Game) -> Analysis {
         let positions = game.plies().len();
         Analysis {
@@ -62,7 +61,6 @@ pub struct Cache {
 
 impl Cache {
     /// Returns the cache in the system's cache folder for the program.
-    #[must_use]
     pub fn of_user() -> Cache {
         let strategy = etcetera::base_strategy::choose_native_strategy().ok();
         let folder = strategy.map(|it| it.cache_dir().join("tessera/review"));
@@ -103,7 +101,6 @@ pub struct Recent {
 
 impl Recent {
     /// Returns a store for games with this many positions in total.
-    #[must_use]
     pub fn new(positions: usize) -> Recent {
         Recent {
             kept: Mutex::default(),

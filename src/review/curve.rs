@@ -65,14 +65,12 @@ impl Evaluation {
 }
 
 /// Converts winning chances in −1…1 to the expected score in percent.
-#[must_use]
 pub fn percent(chances: f64) -> f64 {
     50.0 + 50.0 * chances
 }
 
 /// Returns the accuracy in percent of a move that changed the player's winning percentage from one
 /// value to another.
-#[must_use]
 pub fn accuracy(before: f64, after: f64) -> f64 {
     if after >= before {
         return 100.0;
@@ -85,7 +83,6 @@ pub fn accuracy(before: f64, after: f64) -> f64 {
 
 /// Returns a side's accuracy, given the accuracy and the weight of each move: the average of their
 /// weighted mean and their harmonic mean. Returns `None` if there are no moves.
-#[must_use]
 pub fn mean_accuracy(moves: &[(f64, f64)]) -> Option<f64> {
     let weights: f64 = moves.iter().map(|(_, weight)| weight).sum();
     if moves.is_empty() || weights <= 0.0 {
@@ -102,7 +99,6 @@ pub fn mean_accuracy(moves: &[(f64, f64)]) -> Option<f64> {
 
 /// Returns the weight of each move, which depends on how much the winning percentage swings around
 /// it. There is one more percentage than there are moves.
-#[must_use]
 pub fn weights(percentages: &[f64]) -> Vec<f64> {
     let moves = percentages.len().saturating_sub(1);
     let size = (moves / 10).clamp(2, 8).min(percentages.len());

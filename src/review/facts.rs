@@ -33,6 +33,7 @@ mod skewer;
 mod structure;
 mod tactics;
 #[cfg(test)]
+#[path = "facts/tests/testing.rs"]
 mod testing;
 mod threat;
 mod trade;

@@ -81,13 +81,11 @@ impl Judge {
     }
 
     /// Returns the name that the engine gives itself, such as `Stockfish 15.1`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the number of nodes for each position.
-    #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
@@ -191,43 +189,58 @@ struct Task<'a> {
 impl Task<'_> {
     /// Searches stretches of positions, with this many nodes and lines for each.
     fn run(&self, stretches: Vec<Vec<usize>>, nodes: u64, lines: u8) -> Result<(), EngineError> {
-        let workers = self.judge.processes.min(stretches.len());
-        let queue = Mutex::new(stretches.into_iter());
-        let has_failed = AtomicBool::new(false);
-        let work = || {
-            let mut engine = self.judge.take()?;
-            if lines > 1 && !engine.has_option("MultiPV") {
-                return Ok(());
-            }
+        self.share(stretches, |engine, stretch, goes_on| {
             if engine.has_option("MultiPV") {
                 engine.set("MultiPV", &lines.to_string())?;
+            } else if lines > 1 {
+                return Ok(());
             }
-            loop {
-                let next = queue.lock().next();
-                let Some(stretch) = next else { break };
-                engine.new_game()?;
-                for &place in stretch.iter().rev() {
-                    if self.control.stopped() || has_failed.load(Relaxed) {
-                        return Ok(());
-                    }
-                    let mut before = self.game.clone();
-                    before.truncate(place + 1);
-                    let searched = self.judge.search(&mut engine, &before, nodes)?;
-                    self.keep(place, searched, lines);
+            engine.new_game()?;
+            for &place in stretch.iter().rev() {
+                if !goes_on() {
+                    return Ok(());
                 }
+                let mut before = self.game.clone();
+                before.truncate(place + 1);
+                let searched = self.judge.search(engine, &before, nodes)?;
+                self.keep(place, searched, lines);
             }
-            if lines > 1 {
-                engine.set("MultiPV", "1")?;
+            match lines {
+                1 => Ok(()),
+                _ => engine.set("MultiPV", "1"),
             }
-            self.judge.idle.lock().push(engine);
+        })
+    }
+
+    /// Shares items among the judge's processes. `work` receives an engine, an item, and a function
+    /// that returns whether to continue. An engine that stopped early is not used again.
+    fn share<T: Send>(
+        &self,
+        items: Vec<T>,
+        work: impl Fn(&mut Engine, T, &dyn Fn() -> bool) -> Result<(), EngineError> + Sync,
+    ) -> Result<(), EngineError> {
+        let workers = self.judge.processes.min(items.len());
+        let queue = Mutex::new(items.into_iter());
+        let has_failed = AtomicBool::new(false);
+        let goes_on = || !self.control.stopped() && !has_failed.load(Relaxed);
+        let worker = || {
+            let mut engine = self.judge.take()?;
+            while goes_on() {
+                let next = queue.lock().next();
+                let Some(item) = next else {
+                    self.judge.idle.lock().push(engine);
+                    break;
+                };
+                work(&mut engine, item, &goes_on)?;
+            }
             Ok(())
         };
-        let work = || match work() {
+        let worker = || match worker() {
             // The scores so far remain useful.
             Err(_) if self.control.stopped() => Ok(()),
             outcome => outcome.inspect_err(|_: &EngineError| has_failed.store(true, Relaxed)),
         };
-        side_by_side((0..workers).map(|_| work)).map(|_: Vec<()>| ())
+        side_by_side((0..workers).map(|_| worker)).map(|_: Vec<()>| ())
     }
 
     /// Keeps a result. A search with several lines, which has fewer nodes, only adds the score of

@@ -94,7 +94,6 @@ fn digest_of_file(_: &BackendOptions) -> Result<String, LoadError> {
 
 impl Key {
     /// Returns the key of a game.
-    #[must_use]
     pub fn new(game: &Game, scores: ScoredBy, people: Option<NetworkIdentity>) -> Key {
         let moves = game.plies().iter().filter_map(|ply| ply.played);
         Key {
@@ -108,7 +107,6 @@ impl Key {
     }
 
     /// Returns the SHA-256 digest of the key, in hexadecimal.
-    #[must_use]
     pub fn digest(&self) -> String {
         digest(self)
     }

@@ -82,7 +82,6 @@ pub enum MateEvent {
 }
 
 /// Finds missed and allowed mates, given the player's evaluations before and after a move.
-#[must_use]
 pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
     match (before, after) {
         (Evaluation::Mate(1..), Evaluation::Mate(1..)) => None,
@@ -94,7 +93,6 @@ pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
 
 /// Returns the mark of a move that was not the best, given the player's evaluations before and
 /// after it.
-#[must_use]
 pub fn bad_mark(before: Evaluation, after: Evaluation, grading: Grading) -> Option<Mark> {
     let [from, to] = [before, after].map(Evaluation::chances);
     let is_decided = from.min(to) >= OWN_DECIDED || from.max(to) <= -OWN_DECIDED;
@@ -127,7 +125,6 @@ pub fn bad_mark(before: Evaluation, after: Evaluation, grading: Grading) -> Opti
 
 /// Returns whether the best move was played, every other move is much worse, and few players find
 /// it.
-#[must_use]
 pub fn is_only_move(best: Evaluation, second: Evaluation, share: f32) -> bool {
     best.chances() - second.chances() >= SAVED && share <= HARD_TO_FIND
 }

@@ -19,7 +19,6 @@ pub const PARTS_MODULE: &str = concat!(
 pub const PARTS_STYLE: &str = include_str!("page/parts.css");
 
 /// Returns the page of a game.
-#[must_use]
 pub fn game_page(report: &Report) -> String {
     let name = |name: &Option<String>, side: &str| name.clone().unwrap_or(side.to_owned());
     let white = name(&report.white.name, "White");
@@ -34,7 +33,6 @@ pub fn game_page(report: &Report) -> String {
 }
 
 /// Returns the page of several games, which links to their pages.
-#[must_use]
 pub fn summary_page(summary: &Summary) -> String {
     let title = match &summary.player {
         Some(player) => format!("Games of {player}, reviewed"),

@@ -54,7 +54,6 @@ pub fn shares(
 }
 
 /// Returns the share at a rating, interpolated between those of a curve.
-#[must_use]
 pub fn at(curve: &Curve, rating: u16) -> f32 {
     let last = RATINGS.len() - 1;
     let place = (f32::from(rating) - f32::from(RATINGS[0])) / 200.0;
@@ -79,7 +78,6 @@ fn share_in_words(share: f32) -> String {
 
 /// Returns a sentence with the shares of a move at a rating and at another one. `subject` names the
 /// move, as in "this" or "Nf3".
-#[must_use]
 pub fn in_words(curve: &Curve, rating: u16, subject: &str) -> String {
     let here = share_in_words(at(curve, rating));
     let verb = match here.starts_with("1 in ") {

@@ -31,7 +31,6 @@ const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 
 /// Returns the rows of a game: the mistakes and blunders of the reviewed side, in positions where
 /// one move was much better than all others.
-#[must_use]
 pub fn puzzles(report: &Report) -> Vec<[String; 10]> {
     let pairs = report.plies.windows(2);
     let pairs = pairs.enumerate();

@@ -50,7 +50,6 @@ pub fn add(sum: &mut LogLikelihood, shares: &Curve) {
 }
 
 /// Returns the player's rating, or `None` if there are too few moves.
-#[must_use]
 pub fn estimate(likelihood: &LogLikelihood, moves: usize) -> Option<Rating> {
     if moves < FEWEST {
         return None;

@@ -43,13 +43,11 @@ pub struct Report {
 
 impl Report {
     /// Returns a side's part of the report.
-    #[must_use]
     pub fn of(&self, side: Color) -> &SideReport {
         side.fold_wb(&self.white, &self.black)
     }
 
     /// Says how far a bad move lowered its player's winning chances, if they are known.
-    #[must_use]
     pub fn fall(&self, ply: &PlyReport) -> Option<String> {
         let before = match ply.ply {
             1 => self.start.win,
@@ -79,7 +77,6 @@ impl Report {
     }
 
     /// Returns a sentence that names the origin of the scores.
-    #[must_use]
     pub fn origin(&self) -> String {
         let by = self.judge.as_ref().or(self.network.as_ref());
         let by = by.map_or("unknown", String::as_str);
@@ -88,7 +85,6 @@ impl Report {
     }
 
     /// Returns whether the review is for this side, or for both.
-    #[must_use]
     pub fn is_for(&self, side: Side) -> bool {
         self.side.is_none_or(|own| own == side)
     }
@@ -279,7 +275,6 @@ pub struct LineMove {
 }
 
 /// Formats a score from White's view for people, such as `+0.35` or `#-3`.
-#[must_use]
 pub fn written(evaluation: Evaluation) -> String {
     match evaluation {
         Evaluation::Mate(moves) => format!("#{moves}"),

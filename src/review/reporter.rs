@@ -46,7 +46,6 @@ pub struct Setting {
 }
 
 /// Returns the report of a game.
-#[must_use]
 pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report {
     let reporter = Reporter::new(source, analysis, setting);
     let mut likelihoods = [(LogLikelihood::default(), 0); 2];
@@ -94,7 +93,6 @@ pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report
 }
 
 /// Returns the report of a game before its analysis: its moves, players and opening.
-#[must_use]
 pub fn outline(source: &Source, setting: &Setting) -> Report {
     let mut outline = report(source, &Analysis::new(&source.game), setting);
     outline.game.warnings = remarks(source, setting);
@@ -102,7 +100,6 @@ pub fn outline(source: &Source, setting: &Setting) -> Report {
 }
 
 /// Returns the report of a game that nobody has scored yet: its moves, players and opening.
-#[must_use]
 pub fn unscored(source: &Source, side: Option<Color>) -> Report {
     let setting = Setting {
         judge: None,

@@ -48,7 +48,6 @@ impl Source {
     }
 
     /// Returns how far the game was read and why it was not read to its end, if that is the case.
-    #[must_use]
     pub fn cut_off(&self) -> Option<String> {
         let fault = self.fault.as_ref()?;
         let last = self
@@ -68,7 +67,6 @@ impl Source {
     }
 
     /// Returns the value of a tag, or `None` if it is missing or unknown.
-    #[must_use]
     pub fn tag(&self, name: &str) -> Option<&str> {
         let mut tags = self.tags.iter();
         let (_, value) = tags.find(|(other, _)| other == name)?;
@@ -76,20 +74,17 @@ impl Source {
     }
 
     /// Returns a player's name.
-    #[must_use]
     pub fn player(&self, side: Color) -> Option<&str> {
         self.tag(side.fold_wb("White", "Black"))
     }
 
     /// Returns a player's rating.
-    #[must_use]
     pub fn rating(&self, side: Color) -> Option<u16> {
         let ratings = self.game.ratings();
         side.fold_wb(ratings.white, ratings.black)
     }
 
     /// Returns the side of the player with this name, ignoring case.
-    #[must_use]
     pub fn side_of(&self, name: &str) -> Option<Color> {
         let is_named = |&side: &Color| {
             let player = self.player(side).map(str::to_lowercase);
@@ -99,7 +94,6 @@ impl Source {
     }
 
     /// Returns the result in PGN notation.
-    #[must_use]
     pub fn result_text(&self) -> &'static str {
         match self.result {
             Some(Wdl::Win) => "1-0",
@@ -110,7 +104,6 @@ impl Source {
     }
 
     /// Returns the moves that were played.
-    #[must_use]
     pub fn moves(&self) -> Vec<shakmaty::Move> {
         self.game
             .plies()
@@ -120,7 +113,6 @@ impl Source {
     }
 
     /// Returns the game before a move.
-    #[must_use]
     pub fn before(&self, ply: usize) -> Game {
         let mut game = self.game.clone();
         game.truncate(ply + 1);
@@ -133,7 +125,6 @@ const SHOWN_PLAYERS: usize = 10;
 
 /// Returns an error for a player that none of the games names. It lists the players that they do
 /// name, by their number of games.
-#[must_use]
 pub fn no_game_of<'a>(player: &str, games: impl IntoIterator<Item = &'a Source>) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
     let players = games

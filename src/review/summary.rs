@@ -94,7 +94,6 @@ pub struct OpeningRow {
 
 impl Summary {
     /// Returns the summary as text for a terminal.
-    #[must_use]
     pub fn text(&self) -> String {
         let total = &self.total;
         let mut lines = vec![format!(
@@ -135,7 +134,6 @@ fn sides(report: &Report) -> Vec<(Side, &SideReport)> {
 }
 
 /// Returns the summary of reviewed games, with the file of each game's page.
-#[must_use]
 pub fn summary(
     player: Option<String>,
     reports: &[(Option<String>, Report)],

@@ -6,7 +6,6 @@ use shakmaty::Color;
 use std::fmt::Write;
 
 /// Returns the review as text: both sides, then the marked moves with their reasons.
-#[must_use]
 pub fn text(report: &Report) -> String {
     let mut text = String::new();
     let name = |side: Color| {

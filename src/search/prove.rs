@@ -74,7 +74,6 @@ pub struct Goal<'a> {
 
 impl Goal<'_> {
     /// Returns the goal of proving that `attacker` mates, with all root moves considered.
-    #[must_use]
     pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Goal<'static> {
         Goal {
             attacker,
@@ -131,13 +130,11 @@ impl ProofNumbers {
 
     /// Returns an upper bound on the number of plies to the mate, if one is proven. The mate may
     /// turn out to be shorter, never longer.
-    #[must_use]
     pub fn mate(&self) -> Option<u32> {
         (self.pn == 0).then_some(self.plies.into())
     }
 
     /// Returns whether the search is complete.
-    #[must_use]
     pub fn is_decided(&self) -> bool {
         self.pn == 0 || self.dn == 0
     }
@@ -215,7 +212,6 @@ fn mix(number: u64) -> u64 {
 
 impl Prover {
     /// Creates a prover with a table of at most this many bytes.
-    #[must_use]
     pub fn new(bytes: usize) -> Prover {
         Prover {
             table: Table::new(bytes),
@@ -233,7 +229,6 @@ impl Prover {
     }
 
     /// Returns the number of nodes created since the prover was created.
-    #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }

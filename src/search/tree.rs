@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_proven_meanwhile_outlasts_an_evaluation() {
+    fn proofs_outlast_pending_evaluations() {
         let tree = Tree::new(1);
         let (mut nodes, mut blocks) = (Span::default(), Span::default());
         let node = tree.node(tree.add_node(&mut nodes, 1).unwrap());

@@ -79,7 +79,6 @@ impl Played {
 
     /// Returns the game as a record. Positions in the opening and positions with a cheap search
     /// count as unsearched.
-    #[must_use]
     pub fn to_record(&self) -> Record {
         let game = &self.annotated.game;
         let plies = game.plies();
@@ -138,7 +137,6 @@ pub struct GamePlayer<'a> {
 impl<'a> GamePlayer<'a> {
     /// Creates a player that follows the plan. For each move, the player calls `newest` to get a
     /// network, and uses only this network to search the move.
-    #[must_use]
     pub fn new(plan: &'a SelfPlay, newest: impl Fn() -> Arc<dyn Backend> + 'a) -> GamePlayer<'a> {
         GamePlayer {
             plan,
@@ -438,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_imagination_plays_no_game_in_it() {
+    fn rejects_imagined_games_without_imagination() {
         let plan = SelfPlay {
             imagination: Some(WorldOptions::default()),
             ..plan(None)

@@ -58,7 +58,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Returns the Elo difference that corresponds to the score, between −800 and 800.
-    #[must_use]
     pub fn elo(&self) -> f64 {
         let games = (self.wins + self.draws + self.losses) as f64;
         let score = (self.wins as f64 + self.draws as f64 / 2.0) / games.max(1.0);
@@ -68,7 +67,6 @@ impl Outcome {
 
 /// Returns the Elo difference between the newest accepted generation and the first one, according
 /// to the gating matches, or `None` if there is no gate.
-#[must_use]
 pub fn elo(generations: &[Generation]) -> Option<f64> {
     let mut by_number: BTreeMap<u64, f64> = BTreeMap::from([(0, 0.0)]);
     let mut newest = None;
@@ -100,7 +98,6 @@ pub enum ManifestError {
 
 impl Generation {
     /// Returns a generation with its number set and all other fields empty.
-    #[must_use]
     pub fn unfinished(number: u64) -> Generation {
         Generation {
             number,
@@ -151,7 +148,6 @@ impl Generation {
     }
 
     /// Returns the manifest's text.
-    #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("plain data")
     }
@@ -160,13 +156,11 @@ impl Generation {
     ///
     /// # Panics
     /// If the name is invalid, which it cannot be in a manifest that was parsed.
-    #[must_use]
     pub fn network(&self) -> Name {
         self.network.parse().expect("checked when it was read")
     }
 
     /// Returns whether workers search with this network, because no gate has rejected it.
-    #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.gate.is_none_or(|outcome| outcome.is_accepted)
     }
@@ -194,7 +188,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn rejects_impossible_generations() {
         let good = generation(3);
         assert_eq!(Generation::parse(&good.to_json(), 3).unwrap(), good);
         let refused = |change: &dyn Fn(&mut Generation)| {

@@ -23,7 +23,6 @@ impl Default for Generations {
 impl Generations {
     /// Returns a follower of the generations whose manifests have these names, such as the
     /// candidates.
-    #[must_use]
     pub fn of(name: fn(u64) -> Name) -> Generations {
         Generations {
             name,
@@ -48,19 +47,16 @@ impl Generations {
     }
 
     /// Returns the newest generation.
-    #[must_use]
     pub fn last(&self) -> Option<&Generation> {
         self.last.as_ref()
     }
 
     /// Returns the newest generation that no gate has rejected.
-    #[must_use]
     pub fn accepted(&self) -> Option<&Generation> {
         self.accepted.as_ref()
     }
 
     /// Returns the number of the next generation.
-    #[must_use]
     pub fn next_number(&self) -> u64 {
         self.last.as_ref().map_or(0, |last| last.number + 1)
     }

@@ -43,44 +43,37 @@ impl Name {
     pub(super) const STRENGTHS: &str = "strengths";
 
     /// Returns the name of a generation's manifest.
-    #[must_use]
     pub fn generation(number: u64) -> Name {
         Name(format!("generations/{number:06}.json"))
     }
 
     /// Returns the name of the manifest of a generation that the gate has not judged yet.
-    #[must_use]
     pub fn candidate(number: u64) -> Name {
         Name(format!("candidates/{number:06}.json"))
     }
 
     /// Returns the name of a generation's network.
-    #[must_use]
     pub fn network(number: u64) -> Name {
         Name(format!("networks/{number:06}.pt"))
     }
 
     /// Returns the name of the learner's checkpoint after a generation.
-    #[must_use]
     pub fn checkpoint(number: u64) -> Name {
         Name(format!("checkpoints/{number:06}.safetensors"))
     }
 
     /// Returns the name of a generation's measured strength.
-    #[must_use]
     pub fn strength(number: u64) -> Name {
         Name(format!("{}/{number:06}.json", Name::STRENGTHS))
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the number of the generation whose manifest or strength has this name, or `None` if
     /// this is another name.
-    #[must_use]
     pub fn number(&self) -> Option<u64> {
         let (_, file) = self.0.split_once('/')?;
         let number = file.strip_suffix(".json")?.parse().ok()?;
@@ -121,7 +114,6 @@ pub struct WorkerName(String);
 impl WorkerName {
     /// Returns the name with a mark that distinguishes this run of the worker from others with the
     /// same name, so that no two runs ever store a shard under the same name.
-    #[must_use]
     pub fn marked(&self, mark: u32) -> WorkerName {
         WorkerName(format!("{}-{mark:08x}", self.0))
     }
@@ -133,7 +125,6 @@ impl WorkerName {
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -178,7 +169,6 @@ impl ShardName {
     }
 
     /// Returns the shard's name in the store.
-    #[must_use]
     pub fn name(&self) -> Name {
         let ShardName {
             generation,
@@ -190,7 +180,6 @@ impl ShardName {
     }
 
     /// Returns the shard that has this name, or `None` if this is not a shard's name.
-    #[must_use]
     pub fn of(name: &Name) -> Option<ShardName> {
         let mut parts = name.as_str().split('/').skip(1);
         let (generation, file) = (parts.next()?, parts.next()?);

@@ -28,7 +28,6 @@ impl Games {
     ///
     /// This is Wilson's interval of the score, in which a draw counts as half a win and half a
     /// loss. The interval is somewhat too wide if there are many draws.
-    #[must_use]
     pub fn elo(&self) -> [f64; 3] {
         /// The 97.5 % quantile of the normal distribution.
         const Z: f64 = 1.96;
@@ -92,7 +91,6 @@ impl Strength {
     }
 
     /// Returns the measurement's text.
-    #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("plain data")
     }

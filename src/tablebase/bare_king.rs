@@ -34,7 +34,6 @@ pub enum Known {
 /// assert_eq!(line(game.position()).unwrap().len(), 29);
 /// # Ok::<(), tessera::chess::FenError>(())
 /// ```
-#[must_use]
 pub fn known(position: &Chess) -> Option<Known> {
     let (role, place) = Place::of(position)?;
     Some(match (table(role).plies(place), place.strong_moves) {
@@ -46,7 +45,6 @@ pub fn known(position: &Chess) -> Option<Known> {
 
 /// Returns the moves up to the mate, or `None` unless mate can be forced before the 50-move rule
 /// applies.
-#[must_use]
 pub fn line(position: &Chess) -> Option<Vec<Move>> {
     let mut position = position.clone();
     let mut line = Vec::new();

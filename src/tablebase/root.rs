@@ -45,7 +45,6 @@ impl Tablebase {
     /// With DTZ tables, a side that plays only these moves wins every won position before the
     /// 50-move rule applies. WDL tables alone show which moves preserve the result, but not which
     /// moves make progress.
-    #[must_use]
     pub fn best_moves(&self, game: &Game, moves: &[Move]) -> Option<RootMoves> {
         if !self.covers(game.position()) {
             return None;

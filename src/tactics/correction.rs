@@ -78,7 +78,6 @@ impl Correction {
     }
 
     /// Returns the number of weights.
-    #[must_use]
     pub fn parameters(&self) -> usize {
         self.hidden.len() * (INPUTS + 2) + KINDS * KNOTS.len()
     }
@@ -108,7 +107,6 @@ impl Correction {
 }
 
 /// Returns whether a move is of each kind.
-#[must_use]
 pub fn kinds(features: &Features) -> [bool; KINDS] {
     [
         features.mates,
@@ -119,7 +117,6 @@ pub fn kinds(features: &Features) -> [bool; KINDS] {
 
 /// Returns the weight of each of [`KNOTS`] in the interpolation at a rating. Ratings outside their
 /// range count as the nearest of them.
-#[must_use]
 pub fn knot_weights(rating: u16) -> [f32; KNOTS.len()] {
     let mut weights = [0.0; KNOTS.len()];
     let last = KNOTS.len() - 1;
@@ -132,7 +129,6 @@ pub fn knot_weights(rating: u16) -> [f32; KNOTS.len()] {
 }
 
 /// Returns the network's inputs for each move, given the policy's logits.
-#[must_use]
 pub fn inputs(features: &[Features], rating: u16, logits: &[f32]) -> Vec<[f32; INPUTS]> {
     let rating = f32::from(rating.clamp(KNOTS[0], KNOTS[KNOTS.len() - 1]));
     let rating = (rating - f32::from(USUAL)) / RATING_UNIT;
@@ -231,7 +227,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn rejects_corrections_of_wrong_size() {
         let good = of_mates(1.0);
         assert_eq!(good.check(), Ok(()));
         let mut short = good.clone();

@@ -22,7 +22,6 @@ const ORDER: [Role; 6] = [
 
 /// Returns the material that `side` wins, in centipawns, if it may begin to capture on a square. It
 /// is 0 if there is nothing to win.
-#[must_use]
 pub fn exchange(board: &Board, square: Square, side: Color) -> i32 {
     let Some(mut victim) = board.role_at(square) else {
         return 0;
@@ -54,7 +53,6 @@ pub fn exchange(board: &Board, square: Square, side: Color) -> i32 {
 }
 
 /// Returns the largest and the second largest exchange that `side` wins on any square.
-#[must_use]
 pub fn largest_two(board: &Board, side: Color) -> [i32; 2] {
     let mut largest = [0; 2];
     let victims = board.by_color(!side) & !board.kings() & attacked(board, side);

@@ -3,7 +3,6 @@
 use shakmaty::{Board, Chess, Color, Move, Position, Role};
 
 /// Returns the worth of a piece in centipawns; that of a king is 0.
-#[must_use]
 pub const fn value(role: Role) -> i32 {
     match role {
         Role::Pawn => 100,
@@ -16,7 +15,6 @@ pub const fn value(role: Role) -> i32 {
 }
 
 /// Returns the worth of the pieces of the side to move, less that of the opponent's.
-#[must_use]
 pub fn balance(position: &Chess) -> i32 {
     let worth = |color: Color| of_side(position.board(), color);
     worth(position.turn()) - worth(!position.turn())
@@ -32,7 +30,6 @@ fn of_side(board: &Board, color: Color) -> i32 {
 }
 
 /// Returns the material that a move gains at once, by a capture or a promotion.
-#[must_use]
 pub fn gain(mv: Move) -> i32 {
     let captured = mv.capture().map_or(0, value);
     let promoted = mv

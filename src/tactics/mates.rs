@@ -4,14 +4,12 @@ use crate::chess::mate_in_one;
 use shakmaty::{Chess, Position};
 
 /// Returns whether the side to move can give mate at once.
-#[must_use]
 pub fn can_mate(position: &Chess) -> bool {
     mate_in_one(position, &position.legal_moves()).is_some()
 }
 
 /// Returns whether the opponent would give mate at once if the side to move passed. A side in check
 /// cannot pass, so the answer is then `false`.
-#[must_use]
 pub fn faces_mate(position: &Chess) -> bool {
     position
         .clone()

@@ -16,7 +16,6 @@ const LONGEST: u32 = 8;
 /// side in check after `depth` moves makes one more move of any kind.
 ///
 /// Results below `alpha` or above `beta` are bounds.
-#[must_use]
 pub fn material_after(position: &Chess, depth: u32, alpha: i32, beta: i32) -> i32 {
     match depth {
         0 if position.is_check() => search(position, 1, alpha, beta, false),

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked_within_bounds() {
+    fn unpacks_records_within_bounds() {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let options = FileOptions::default().compression_method(CompressionMethod::Deflated);
         for name in ["net/data.pkl", "net/code"] {

@@ -10,7 +10,6 @@ use tch::Tensor;
 ///
 /// # Panics
 /// Panics if a tensor is not a plain tensor that can be copied to the CPU.
-#[must_use]
 pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String {
     let mut named: Vec<(String, Tensor)> = named.into_iter().collect();
     named.sort_by(|(left, _), (right, _)| left.cmp(right));

@@ -20,7 +20,6 @@ impl TorchError {
     }
 
     /// Returns whether the cause is a lack of memory, on the CPU or on a device.
-    #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
         SIGNS.iter().any(|sign| self.0.contains(sign))

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_run_is_refused_by_name() {
+    fn names_rejected_callables() {
         for (bytes, name) in [
             // The output of `pickle.dumps` for objects whose `__reduce__` returns these values.
             (

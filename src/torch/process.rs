@@ -46,7 +46,6 @@ pub enum CudaStatus {
 }
 
 /// Inspects the machine, after setting up the process for evaluating networks.
-#[must_use]
 pub fn environment() -> Environment {
     let process = prepare();
     // MKL calls the function `mkl_serv_intel_cpu_true` on first use.

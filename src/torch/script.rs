@@ -85,7 +85,6 @@ pub type Run<'a> = dyn Fn(&[Tensor], &[Tensor]) -> Vec<Tensor> + 'a;
 
 impl TracedMethod<'_> {
     /// Returns the method's entry in the metadata.
-    #[must_use]
     pub fn described(&self) -> (String, Method) {
         let method = Method {
             inputs: self.inputs.clone(),
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_traced_names_no_device() {
+    fn traced_code_names_no_device() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("product.pt");
         write_a_product(&path).unwrap();

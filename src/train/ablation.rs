@@ -97,7 +97,6 @@ pub struct Row {
 impl Row {
     /// Combines the results of one variant with several seeds. Returns `None` without any. The
     /// steps, samples and seconds are those of one run, on average.
-    #[must_use]
     pub fn of_seeds(rows: Vec<Row>) -> Option<Row> {
         let count = rows.len();
         let seconds = rows.iter().map(|row| row.seconds).sum::<f64>() / count.max(1) as f64;
@@ -178,7 +177,6 @@ impl Ablation {
 
     /// Returns the result of a variant's run. Before the run's first validation, the result has no
     /// metrics.
-    #[must_use]
     pub fn row(&self, variant: &Variant, parameters: i64, macs: i64, run: &History) -> Row {
         let (train, validation) = (run.last("train"), run.last("validation"));
         let number = |name: &str| train.and_then(|line| line[name].as_f64()).unwrap_or(0.0);

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn checkpoints_survive_writing_and_reading() {
         let (_folder, path) = written();
         let mut before = tiny().checkpoint().unwrap();
         let mut after = Checkpoint::read(&path).unwrap();

@@ -26,7 +26,6 @@ impl Checkpoint {
     }
 
     /// Returns the path of a step's checkpoint in a run's folder.
-    #[must_use]
     pub fn place(run: &Path, step: u64) -> PathBuf {
         Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)
     }

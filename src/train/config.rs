@@ -37,6 +37,7 @@ use crate::backend::CodePolicy;
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{ArchitectureConfig, ArchitectureError};
+use crate::serde_default::number;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,7 +81,7 @@ pub struct TrainConfig {
     pub batch: usize,
     /// Number of micro-batches per batch (gradient accumulation). More micro-batches need less
     /// memory, and the gradient is the same.
-    #[serde(default = "default_accumulate")]
+    #[serde(default = "number::<1, _>")]
     pub accumulate: usize,
     /// Seed of the initial weights.
     #[serde(default)]
@@ -99,13 +100,13 @@ pub struct TrainConfig {
     #[serde(default)]
     pub average: AverageConfig,
     /// Number of steps between metrics lines.
-    #[serde(default = "default_log_every")]
+    #[serde(default = "number::<50, _>")]
     pub log_every: u64,
     /// Number of steps between validations.
-    #[serde(default = "default_validate_every")]
+    #[serde(default = "number::<1000, _>")]
     pub validate_every: u64,
     /// Number of samples per validation.
-    #[serde(default = "default_validation_samples")]
+    #[serde(default = "number::<16_384, _>")]
     pub validation_samples: usize,
     /// Interval between checkpoints: a time such as `"5m"`, or a number of steps.
     #[serde(default = "default_checkpoint_every")]
@@ -146,22 +147,6 @@ pub struct TrainConfig {
     /// cannot set it; otherwise, a downloaded configuration could permit arbitrary code.
     #[serde(skip)]
     pub code: CodePolicy,
-}
-
-fn default_accumulate() -> usize {
-    1
-}
-
-fn default_log_every() -> u64 {
-    50
-}
-
-fn default_validate_every() -> u64 {
-    1000
-}
-
-fn default_validation_samples() -> usize {
-    16_384
 }
 
 fn default_checkpoint_every() -> Interval {

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_trouble_at_once() {
+    fn non_finite_losses_roll_back_at_once() {
         let config = GuardConfig::default();
         for (loss, norm) in [(f64::NAN, 1.0), (2.0, f64::INFINITY)] {
             let verdict = Guard::default().judge(loss, norm, &config);

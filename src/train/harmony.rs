@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_goes_on_to_the_bit() {
+    fn restored_means_continue_bit_for_bit() {
         let step = |harmony: &mut Harmony, number: i32| {
             let loss = (number as f32).sin() + 1.5;
             learn(harmony, [loss, 0.3, loss, 1.0, 1.0], [1.3; 5]);

@@ -48,7 +48,6 @@ pub enum HistoryError {
 
 impl History {
     /// Returns the files that [`History::read`] reads: the metrics and the configuration.
-    #[must_use]
     pub fn files(run: &Path) -> [PathBuf; 2] {
         match run.is_dir() {
             true => [run.join(FILE), run.join(CONFIG)],
@@ -88,7 +87,6 @@ impl History {
     }
 
     /// Returns the last line with this split.
-    #[must_use]
     pub fn last(&self, split: &str) -> Option<&Value> {
         self.lines.iter().rev().find(|line| line["split"] == split)
     }

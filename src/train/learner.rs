@@ -21,10 +21,10 @@ use tch::{Device, Kind, Tensor};
 /// An objective with the settings for its gradient.
 #[derive(Debug)]
 pub(super) struct Learner<O> {
-    objective: O,
+    pub objective: O,
     /// The dtype in which the network computes.
     kind: Kind,
-    weights: TermWeights,
+    pub weights: TermWeights,
     /// Number of micro-batches per batch.
     accumulate: i64,
 }
@@ -37,21 +37,6 @@ impl<O: Objective> Learner<O> {
             weights: TermWeights::new(&O::terms(config), device),
             accumulate: config.accumulate as i64,
         }
-    }
-
-    /// Calls [`Objective::begin`].
-    pub fn begin(&mut self, steps: u64, average: &Tensor) {
-        self.objective.begin(steps, average);
-    }
-
-    /// Sets the factor by which each term's weight is multiplied, f32 `[L]`.
-    pub fn balance(&mut self, factors: &Tensor) {
-        self.weights.balance(factors);
-    }
-
-    /// Calls [`Objective::examples`].
-    pub fn examples(&self, config: &TrainConfig) -> O::Examples {
-        self.objective.examples(config)
     }
 
     /// Returns the network's parameters.

@@ -13,7 +13,6 @@ const SCRIPT: &str = include_str!("report/script.js");
 /// Returns the page, with the curves, calibration, speed and configuration of `runs` and with
 /// statistics of their data. `data` has one entry per run: an object with the counts from
 /// [`Findings`](crate::data::statistics::Findings), or null.
-#[must_use]
 pub fn report(runs: &[History], data: &[Value]) -> String {
     let described: Vec<Value> = runs
         .iter()

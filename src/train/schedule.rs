@@ -4,7 +4,6 @@ use super::config::{ScheduleConfig, ScheduleShape};
 
 impl ScheduleConfig {
     /// Returns the learning rate at step `step` (from 0) of `steps`.
-    #[must_use]
     pub fn rate(&self, step: u64, steps: u64) -> f64 {
         let (at, all) = (step as f64, steps as f64);
         let share = match &self.shape {

@@ -79,14 +79,12 @@ pub struct Progress {
 
 impl Progress {
     /// Describes the first of the trained losses, or returns `None` before the first one.
-    #[must_use]
     pub fn loss(&self) -> Option<String> {
         let (name, loss) = self.trained.first()?;
         Some(format!("{name} loss {:.4}", loss.unwrap_or(f64::NAN)))
     }
 
     /// Returns the time that the remaining steps take at the present speed, if it is known.
-    #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
         let samples_per_step = self.samples as f64 / self.step as f64;
         let steps_left = self.steps.saturating_sub(self.step) as f64;
@@ -269,31 +267,26 @@ impl Trainer {
     }
 
     /// Returns the configuration in the checkpoint from which this run was resumed.
-    #[must_use]
     pub fn resumed(&self) -> Option<&TrainConfig> {
         self.resumed.as_ref()
     }
 
     /// Returns the number of steps taken so far.
-    #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
     /// Returns the total number of steps.
-    #[must_use]
     pub fn steps(&self) -> u64 {
         self.config.steps
     }
 
     /// Returns the device that computes.
-    #[must_use]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// Returns the network's structure.
-    #[must_use]
     pub fn model(&self) -> &dyn Architecture {
         &*self.model
     }

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vampirc_writes_is_read() {
+    fn reads_commands_that_vampirc_writes() {
         for (message, command) in [
             (UciMessage::Uci, Command::Uci),
             (UciMessage::IsReady, Command::IsReady),

@@ -249,7 +249,7 @@ fn fresh(config: &ModelConfig) -> Network {
 }
 
 #[test]
-fn what_lc0_cannot_express_is_named() {
+fn names_features_that_lc0_cannot_express() {
     let config = ModelConfig::preset("cf-1m-gab").unwrap();
     let layer = ModelConfig {
         norm: NormKind::Layer,

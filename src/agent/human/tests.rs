@@ -137,7 +137,7 @@ impl Backend for Certain {
 }
 
 #[test]
-fn what_nobody_plays_is_not_played_at_any_level() {
+fn never_plays_moves_that_nobody_plays() {
     let few = Limits {
         nodes: Some(1),
         ..Limits::default()

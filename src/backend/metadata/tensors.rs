@@ -25,7 +25,6 @@ pub enum Dimension {
 
 impl Dimension {
     /// Returns the symbol for the number of positions in a batch.
-    #[must_use]
     pub fn batch() -> Dimension {
         Dimension::Symbol("B".to_owned())
     }
@@ -53,7 +52,6 @@ pub struct TensorSpec {
 
 impl TensorSpec {
     /// Returns a tensor spec. `shape` is a space-separated list of numbers or symbols.
-    #[must_use]
     pub fn new(name: &str, dtype: DataType, shape: &str) -> TensorSpec {
         TensorSpec {
             name: name.to_owned(),
@@ -64,7 +62,6 @@ impl TensorSpec {
 
     /// Returns the output with this name. Policy logits have shape [B, 1858], win, draw and loss
     /// logits [B, 3], and all other outputs `[B]`, one value per position.
-    #[must_use]
     pub fn of_output(name: &str) -> TensorSpec {
         let columns = match name {
             "policy" => Some(POLICY_SIZE as i64),
@@ -80,7 +77,6 @@ impl TensorSpec {
     }
 
     /// Returns the spec of rows: the words of the bitboards, then `scalars` scalars.
-    #[must_use]
     pub fn rows(scalars: usize) -> TensorSpec {
         TensorSpec::new("rows", DataType::I64, &format!("B {}", BOARDS + scalars))
     }

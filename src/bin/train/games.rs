@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use tessera::command_line::number_that;
 use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
@@ -138,19 +139,6 @@ pub fn ends<T: FromStr + PartialOrd>(text: &str) -> Option<(T, T)> {
     let (first, last) = text.split_once("..")?;
     let ends = (first.parse().ok()?, last.parse().ok()?);
     (ends.0 <= ends.1).then_some(ends)
-}
-
-/// Parses a number that must satisfy `holds`; `rule` describes this constraint in the error.
-pub fn number_that<T: FromStr>(
-    text: &str,
-    holds: impl FnOnce(&T) -> bool,
-    rule: &str,
-) -> Result<T, String> {
-    let number: T = text.parse().map_err(|_| "not a number".to_owned())?;
-    match holds(&number) {
-        true => Ok(number),
-        false => Err(format!("it must be {rule}")),
-    }
 }
 
 /// Parses a number in 0…1.

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::games::{ends, make_folder, number_that, range, share};
+use super::games::{ends, make_folder, range, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use tessera::chess::RATING_SPREAD;
+use tessera::command_line::number_that;
 use tessera::data::held_out::HeldOut;
 use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::packing::{

@@ -1,6 +1,6 @@
 //! `tessera-train selfplay`: lets the engine play games against itself.
 
-use super::games::{GamesArguments, RANDOM_PLIES, from_before, number_that, share};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, share};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use tessera::backend::BackendOptions;
-use tessera::command_line::{BackendArguments, NetworkArguments, name_and_value};
+use tessera::command_line::{BackendArguments, NetworkArguments, name_and_value, number_that};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::inference;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tch::{Device, Kind};
 use tessera::backend::{CodeArguments, shipped};
 use tessera::chess::{Game, Ratings};
-use tessera::command_line::network_file;
+use tessera::command_line::{network_file, number_that};
 use tessera::data::pgn::{IDENTITY, Journal};
 use tessera::generate::{GameResult, Generator, Prompt, Sampling, SideBySide};
 use tessera::network::gpt::Conditions;
@@ -94,11 +94,7 @@ pub struct Arguments {
 }
 
 fn share(text: &str) -> Result<f32, String> {
-    let share: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match (0.0..=1.0).contains(&share) {
-        true => Ok(share),
-        false => Err("must be in 0…1".to_owned()),
-    }
+    number_that(text, |it| (0.0..=1.0).contains(it), "in 0…1")
 }
 
 fn eco(text: &str) -> Result<String, String> {
@@ -110,11 +106,7 @@ fn eco(text: &str) -> Result<String, String> {
 }
 
 fn temperature(text: &str) -> Result<f32, String> {
-    let temperature: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match (0.0..=100.0).contains(&temperature) {
-        true => Ok(temperature),
-        false => Err("must be in 0…100".to_owned()),
-    }
+    number_that(text, |it| (0.0..=100.0).contains(it), "in 0…100")
 }
 
 impl Arguments {

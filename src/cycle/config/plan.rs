@@ -40,7 +40,6 @@ impl CycleConfig {
     }
 
     /// Returns a worker's number of threads, given its share of the processors.
-    #[must_use]
     pub fn threads(&self, cores: Share, processors: usize) -> usize {
         let kinds = [
             self.actors.as_ref().map(|it| it.cores),
@@ -178,7 +177,6 @@ pub(in crate::cycle) fn openings(
 
 impl GateConfig {
     /// Returns the sequential test with these settings.
-    #[must_use]
     pub fn sprt(&self) -> Sprt {
         Sprt {
             elo0: self.elo0,

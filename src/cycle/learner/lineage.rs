@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_kept() {
+    fn keeps_folders_that_are_set_aside() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("run");
         for number in 1..=2 {

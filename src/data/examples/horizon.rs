@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_played_instead_shows_what_came_of_it() {
+    fn played_alternatives_show_their_future() {
         let found = examples(4, GAME, || true);
         let instead: Vec<_> = found.iter().map(|it| it.instead.clone()).collect();
         // After 1. e4, the engine chose e5 with a score of 0.2 pawns for White; after 2. Qh5, it

@@ -90,14 +90,12 @@ pub struct PositionColumns {
 
 impl PositionColumns {
     /// Returns the words of the inputs, row by row.
-    #[must_use]
     pub fn input_words(&self) -> &[i64] {
         bytemuck::cast_slice(&self.inputs)
     }
 
     /// Returns the words of the sets of legal moves, row by row. Index `i` is bit `i % 64` of a
     /// row's word `i / 64`, counting from the lowest bit.
-    #[must_use]
     pub fn legal_words(&self) -> &[i64] {
         bytemuck::cast_slice(&self.legal)
     }

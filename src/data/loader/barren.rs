@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gave_something_may_be_silent_later() {
+    fn sources_may_run_dry_after_a_sample() {
         let mut barren = Barren::default();
         let told = [3, 0, 0, 0].map(|found| barren.note(7, 150.0, found));
         assert_eq!(told, [None; 4]);

@@ -18,13 +18,11 @@ pub struct Batch<C = PositionColumns> {
 
 impl<C: Columns> Batch<C> {
     /// Returns the number of samples in the batch.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
     /// Returns whether the batch contains no samples.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }

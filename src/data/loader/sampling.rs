@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::data::replay::VariationWeight;
 
@@ -56,14 +55,6 @@ pub struct Sampling {
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Removed, but accepted because earlier versions wrote this key.
-    #[serde(skip_serializing, deserialize_with = "focus")]
-    pub focus: (),
-}
-
-fn focus<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
-    let reason = "`focus` was removed, as it gained nothing: leave `focus` out";
-    Err(D::Error::custom(reason))
 }
 
 impl Default for Sampling {
@@ -78,7 +69,6 @@ impl Default for Sampling {
             spread: 16,
             group: 1_000_000,
             seed: 0,
-            focus: (),
         }
     }
 }
@@ -86,7 +76,6 @@ impl Default for Sampling {
 impl Sampling {
     /// Returns whether both configurations select the same samples in the same order. The files may
     /// have moved to another folder.
-    #[must_use]
     pub fn draws_like(&self, other: &Sampling) -> bool {
         let plain = |sampling: &Sampling| {
             let mut plain = sampling.clone();
@@ -100,7 +89,6 @@ impl Sampling {
     }
 
     /// Returns the weight of positions in variations.
-    #[must_use]
     pub fn variations(&self) -> VariationWeight {
         VariationWeight {
             first: self.variation_weight,

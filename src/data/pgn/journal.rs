@@ -163,7 +163,6 @@ impl Journal {
 
     /// Returns the paths written for `output`: the output itself, and its part file unless it is a
     /// stream.
-    #[must_use]
     pub fn files(output: &Path) -> Vec<PathBuf> {
         let mut files = vec![output.to_owned()];
         if !atomic_file::is_stream(output) {
@@ -173,7 +172,6 @@ impl Journal {
     }
 
     /// Returns whether the game with this number is finished.
-    #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         self.games.contains_key(&number)
     }
@@ -184,13 +182,11 @@ impl Journal {
     }
 
     /// Returns the number of finished games.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.games.len()
     }
 
     /// Returns whether no game is finished.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
     }
@@ -415,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_never_replaced() {
+    fn never_replaces_foreign_files() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("a.pgn");
         let ours = [1, 2].map(game).concat();

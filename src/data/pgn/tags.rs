@@ -92,7 +92,6 @@ impl<'a> Iterator for Tags<'a> {
 }
 
 /// Returns the value of a tag.
-#[must_use]
 pub fn tag(game: &str, name: &str) -> Option<String> {
     let mut tags = Tags::new(game.as_bytes());
     let value = tags.find(|&(other, _)| other == name.as_bytes());
@@ -101,7 +100,6 @@ pub fn tag(game: &str, name: &str) -> Option<String> {
 
 /// Returns all tags of a game, in order. Text that is not valid UTF-8 is decoded as Latin-1,
 /// following the PGN standard.
-#[must_use]
 pub fn tags(game: &[u8]) -> Vec<(String, String)> {
     let tags = Tags::new(game);
     tags.map(|(name, value)| (decoded(name), decoded(&value)))

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_other_token_is_a_word() {
+    fn other_text_is_a_word() {
         for word in [
             "a8(Q)", "a8=(Q)", "a8/Q", "exd6e.p.", "e.p.", "0-0", "0-0-0", "0000", "--", "@@@@",
             "}", "$", "1-1", "12,", "2-0", "[%clk", "<1>", "é", "+-", "=", "\0",

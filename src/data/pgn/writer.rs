@@ -56,7 +56,6 @@ pub struct AnnotatedGame {
 
 impl AnnotatedGame {
     /// Returns a game without a comment and tags.
-    #[must_use]
     pub fn new(game: Game, judged: Vec<Vec<Judged>>, result: Option<Wdl>) -> AnnotatedGame {
         AnnotatedGame {
             game,
@@ -72,7 +71,6 @@ impl AnnotatedGame {
     /// If the best move was played, its score follows the move. Otherwise, the best move becomes a
     /// variation of `line` plies with the score, and the move played gets no score. Each other
     /// scored move becomes a variation of one move.
-    #[must_use]
     pub fn to_pgn(&self, line: usize) -> String {
         let result = match self.result {
             Some(Wdl::Win) => "1-0",

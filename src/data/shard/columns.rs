@@ -9,7 +9,7 @@
 //! | marks | one byte per move: bit 0: the move starts a line; bits 1–2: the kind of score |
 //! | scores | literal scores as zigzag varints: centipawns as the difference from the score two main-line moves earlier (by the same engine), mates unchanged |
 //! | repeats | one byte for each score that repeats one of the last 255 main-line scores: how many scores ago that one was. Variations are lines that engines expected, and carry the score of the move for which they were computed |
-//! | searches | for each search: the values of the root and of the best move (i16 each), the number of moves in the policy (varint), and for each of these moves its ordinal and its share (u8, u16); not in version 1 |
+//! | searches | for each search: the values of the root and of the best move (i16 each), the number of moves in the policy (varint), and for each of these moves its ordinal and its share (u8, u16) |
 //!
 //! A column consists of its raw length and its compressed length, both u32, followed by one zstd
 //! frame.
@@ -22,8 +22,6 @@ use crate::data::sample::Wdl;
 /// The zstd level. Higher levels make packing much slower, but shards hardly smaller.
 const LEVEL: i32 = 15;
 const COLUMNS: usize = 7;
-/// Number of columns in a block of version 1.
-const COLUMNS_OF_VERSION_1: usize = 6;
 /// Maximum size of a raw column in bytes: a thousand times the usual size.
 const MAX_COLUMN: usize = 1 << 28;
 
@@ -154,14 +152,10 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
     }
 }
 
-/// Decodes the games of a block in a shard of this version.
-pub(super) fn decode(mut bytes: &[u8], version: u32) -> Result<Vec<Record>, ColumnError> {
+/// Decodes the games of a block.
+pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<Record>, ColumnError> {
     let mut raw: [Vec<u8>; COLUMNS] = Default::default();
-    let count = match version {
-        1 => COLUMNS_OF_VERSION_1,
-        _ => COLUMNS,
-    };
-    for (column, raw) in raw.iter_mut().take(count).enumerate() {
+    for (column, raw) in raw.iter_mut().enumerate() {
         let mut length = || {
             let (length, rest) = bytes
                 .split_first_chunk()
@@ -291,7 +285,6 @@ fn decode_search(searches: &mut Column) -> Result<SearchResult, ColumnError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::shard::VERSION;
     use proptest::prelude::*;
 
     fn eval() -> impl Strategy<Value = Option<Eval>> {
@@ -344,23 +337,7 @@ mod tests {
         #[test]
         fn games_come_back_as_they_went(records in proptest::collection::vec(record(), 0..8)) {
             let bytes = encode(&records).unwrap();
-            prop_assert_eq!(decode(&bytes, VERSION).unwrap(), records);
-        }
-
-        #[test]
-        fn blocks_of_version_1_are_read(records in proptest::collection::vec(record(), 0..8)) {
-            let old = |record: Record| Record {
-                ratings: Ratings::default(),
-                searches: Vec::new(),
-                unplayed: 0,
-                ..record
-            };
-            let records: Vec<Record> = records.into_iter().map(old).collect();
-            let mut bytes = encode(&records).unwrap();
-            let last = zstd::bulk::compress(&[], LEVEL).unwrap().len() + 2 * size_of::<u32>();
-            bytes.truncate(bytes.len() - last);
-            prop_assert_eq!(decode(&bytes, 1).unwrap(), records);
-            prop_assert!(decode(&bytes, VERSION).is_err());
+            prop_assert_eq!(decode(&bytes).unwrap(), records);
         }
 
         #[test]
@@ -375,10 +352,8 @@ mod tests {
                 bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
                 bytes.extend_from_slice(&frame);
             }
-            for version in [1, VERSION] {
-                let _ = decode(&bytes, version);
-                let _ = decode(&garbage, version);
-            }
+            let _ = decode(&bytes);
+            let _ = decode(&garbage);
         }
     }
 }

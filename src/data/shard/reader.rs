@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::data::record::Record;
 
 use super::storage::Storage;
-use super::{
-    BlockEntry, END, Header, MAGIC, OLDEST, PREAMBLE, ShardError, TRAILER, VERSION, columns,
-};
+use super::{BlockEntry, END, Header, MAGIC, PREAMBLE, ShardError, TRAILER, VERSION, columns};
 
 /// An open shard. Threads may read blocks concurrently.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
     storage: Storage,
-    version: u32,
     header: Header,
     index: Vec<BlockEntry>,
 }
@@ -52,7 +49,7 @@ impl Shard {
             return Err(foreign());
         }
         let field = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| preamble[at + byte]));
-        if !(OLDEST..=VERSION).contains(&field(8)) {
+        if field(8) != VERSION {
             return Err(ShardError::Version {
                 path: path.to_owned(),
                 found: field(8),
@@ -79,26 +76,22 @@ impl Shard {
         Ok(Shard {
             path: path.to_owned(),
             storage,
-            version: field(8),
             header,
             index,
         })
     }
 
     /// Returns the shard's location.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the shard's header.
-    #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// Returns the blocks.
-    #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         &self.index
     }
@@ -118,7 +111,7 @@ impl Shard {
             path: self.path.clone(),
             part: format!("block {block} is not as it was written"),
         })?;
-        columns::decode(&bytes, self.version).map_err(|source| ShardError::Columns {
+        columns::decode(&bytes).map_err(|source| ShardError::Columns {
             path: self.path.clone(),
             block,
             source,

@@ -31,7 +31,6 @@ impl Chunk {
     }
 
     /// Reads a chunk from a file's bytes; `path` is only used in messages.
-    #[must_use]
     pub fn new(path: PathBuf, packed: &[u8]) -> Chunk {
         let (unpacked, fault) = Unpacked::new(packed);
         Chunk {
@@ -42,14 +41,12 @@ impl Chunk {
     }
 
     /// Returns the chunk's path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns an iterator over the records. The iterator continues after a record in an unknown
     /// input format, but ends after any other fault.
-    #[must_use]
     pub fn records(&self) -> Records<'_> {
         Records {
             path: &self.path,

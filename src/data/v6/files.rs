@@ -115,19 +115,16 @@ impl Chunks {
     }
 
     /// Returns the path that was opened: a folder, a tar or a file.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Returns the number of chunks.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
     /// Returns whether there are no chunks.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -136,7 +133,6 @@ impl Chunks {
     ///
     /// # Panics
     /// If the chunk does not exist. The methods below panic in the same case.
-    #[must_use]
     pub fn path(&self, chunk: usize) -> PathBuf {
         match &self.places[chunk] {
             Place::Read(_) => self.root.clone(),
@@ -147,7 +143,6 @@ impl Chunks {
     }
 
     /// Returns a hash of the chunk's file name, ignoring its folder.
-    #[must_use]
     pub fn hash(&self, chunk: usize) -> u64 {
         self.hashes[chunk]
     }
@@ -181,7 +176,6 @@ impl Chunks {
 
     /// Returns the approximate mean number of records per chunk, estimated from the decompressed
     /// lengths that some of the files state.
-    #[must_use]
     pub fn mean_records(&self) -> f64 {
         let step = self.places.len().div_ceil(LOOKED_AT).max(1);
         let sampled = (0..self.places.len()).step_by(step);

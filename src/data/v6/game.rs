@@ -69,7 +69,6 @@ pub struct Ending {
 ///
 /// The field `plies_left` counts down to the expected number of plies at the last position. That
 /// number is 1 if the best move at the last position ends the game.
-#[must_use]
 pub fn game_records(game: &[Searched], ending: &Ending) -> Vec<V6Record> {
     let Some(last) = game.last() else {
         return Vec::new();
@@ -131,7 +130,6 @@ fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
 
 /// Returns the Kullback–Leibler divergence of a policy from a prior: the sum of p · ln(p / prior)
 /// over the legal moves, given as pairs (p, prior).
-#[must_use]
 pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
     let terms = policy.into_iter().map(|(p, prior)| match p > 0.0 {
         true => p * (p / prior.max(f32::MIN_POSITIVE)).ln(),

@@ -118,7 +118,6 @@ pub struct V6Record {
 
 impl V6Record {
     /// Returns the record's bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; RECORD_SIZE] {
         bytemuck::cast_ref(self)
     }
@@ -180,7 +179,6 @@ impl V6Record {
     }
 
     /// Returns the legal moves, which are the moves with a non-negative probability.
-    #[must_use]
     pub fn legal(&self) -> Legal {
         let mut words = [0; LEGAL_WORDS];
         for (word, probabilities) in words.iter_mut().zip(self.probabilities.chunks(64)) {

@@ -212,7 +212,7 @@ fn suites_are_read_from_any_stream() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn names_unusable_lines() {
     for (text, reason) in [
         ("nonsense", "nonsense"),
         (

@@ -35,7 +35,6 @@ pub struct Difference {
 }
 
 /// Returns the scores of `first` minus those of `second`, over the positions at `places`.
-#[must_use]
 pub fn compare(
     positions: &Positions,
     first: &[Prediction],

@@ -21,7 +21,6 @@ pub struct Frequency {
 }
 
 /// Returns the frequency of each habit over the positions at `places`.
-#[must_use]
 pub fn frequencies(
     positions: &Positions,
     predictions: &[Prediction],

@@ -18,7 +18,6 @@ pub const NAMES: [&str; HABITS] = ["finds mate in one", "allows mate in one", "l
 pub type Followed = [Option<Vec<bool>>; HABITS];
 
 /// Returns which of a position's legal moves follow each habit.
-#[must_use]
 pub fn followed(position: &Chess, moves: &[Move]) -> Followed {
     let features = features_without_search(position, moves);
     let of = |habit: fn(&Features) -> bool| -> Vec<bool> { features.iter().map(habit).collect() };

@@ -55,13 +55,11 @@ pub struct Positions {
 
 impl Positions {
     /// Returns the positions.
-    #[must_use]
     pub fn all(&self) -> &[Position] {
         &self.positions
     }
 
     /// Returns the games, each with the indices of its positions.
-    #[must_use]
     pub fn games(&self) -> &[(Record, Range<usize>)] {
         &self.games
     }
@@ -214,7 +212,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn names_unreadable_games() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
         std::fs::write(&path, GAMES.replace("1. Ke2", "1. e4 Sf6")).unwrap();
@@ -273,7 +271,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_said() {
+    fn states_why_no_position_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
         let select = |held_out, skip_plies, lowest| Selection {

@@ -51,7 +51,6 @@ impl Answer {
     }
 
     /// Returns the prediction for the move played.
-    #[must_use]
     pub fn prediction(&self) -> Prediction {
         // If several moves are equally likely, the first is the network's choice.
         let policy = &self.policy;

@@ -41,7 +41,6 @@ pub struct Score {
 }
 
 /// Returns the fit of `predictions`, one for each position, over the positions at `places`.
-#[must_use]
 pub fn score(positions: &Positions, predictions: &[Prediction], places: &[usize]) -> Score {
     let has_result = |&place: &usize| positions.all()[place].result.is_some();
     let with_result: Vec<usize> = places.iter().copied().filter(has_result).collect();

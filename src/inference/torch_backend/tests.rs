@@ -259,7 +259,7 @@ fn a_network_may_read_fewer_scalars() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_an_error() {
+fn failing_evaluations_are_errors() {
     let backend = backend("wdl", Precision::F32);
     let mut out = Evaluations::default();
     let blind = positions(2, false);

@@ -51,7 +51,6 @@ pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
 
 /// Returns whether a file, which may be compressed, begins like an Lc0 weights file. All files
 /// written by Lc0's trainers begin with the magic number.
-#[must_use]
 pub fn is_weights_file(file: &[u8]) -> bool {
     let mut start = [0; 5];
     let read = match file.starts_with(&GZIP) {

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_format_says_is_heeded() {
+    fn reads_the_stated_format() {
         let of = |minor, weights_encoding: Encoding, output| {
             let format = NetworkFormat {
                 input: Some(1),

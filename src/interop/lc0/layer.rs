@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_decoded_encodes_to_itself(
+        fn decoded_layers_encode_to_themselves(
             numbers in prop::collection::vec(-5f32..5.0, 1..40),
         ) {
             for encoding in [

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn rejects_tensors_of_wrong_size() {
         let outside = TensorProto {
             data_location: 1,
             ..proto(DataType::Float, &[1], &[])

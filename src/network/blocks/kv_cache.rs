@@ -15,7 +15,6 @@ pub struct KvCache {
 impl KvCache {
     /// Returns an empty cache with space for `runs` sequences of `capacity` tokens. The capacity
     /// grows on demand.
-    #[must_use]
     pub fn new(
         layers: usize,
         [runs, heads, capacity, head_width]: [i64; 4],
@@ -31,13 +30,11 @@ impl KvCache {
     }
 
     /// Returns the length of each sequence in tokens.
-    #[must_use]
     pub fn len(&self) -> i64 {
         self.length
     }
 
     /// Returns whether the cache holds no tokens.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }

@@ -1,6 +1,7 @@
 //! A Chessformer's sizes, as configuration files state them.
 
 use crate::network::removed::only_left;
+use crate::serde_default::number;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The normalisation in a network's layers.
@@ -97,13 +98,13 @@ pub struct ModelConfig {
     #[serde(default)]
     pub elo: bool,
     /// Features per square that a value head reads (d_value in the paper).
-    #[serde(default = "default_value_features")]
+    #[serde(default = "number::<32, _>")]
     pub value_features: i64,
     /// Width of a value head's hidden layer.
-    #[serde(default = "default_value_hidden")]
+    #[serde(default = "number::<128, _>")]
     pub value_hidden: i64,
     /// Number of buckets into which the categorical value heads divide −1…1.
-    #[serde(default = "default_buckets")]
+    #[serde(default = "number::<32, _>")]
     pub buckets: i64,
     /// Whether the network has a soft-policy head.
     #[serde(default = "default_soft_policy")]
@@ -115,18 +116,6 @@ pub struct ModelConfig {
 
 fn optimistic_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     only_left(deserializer, "optimistic_policy", false)
-}
-
-fn default_value_features() -> i64 {
-    32
-}
-
-fn default_value_hidden() -> i64 {
-    128
-}
-
-fn default_buckets() -> i64 {
-    32
 }
 
 fn default_soft_policy() -> bool {
@@ -190,9 +179,9 @@ impl ModelConfig {
             attacks: false,
             attack_bias: false,
             elo: false,
-            value_features: default_value_features(),
-            value_hidden: default_value_hidden(),
-            buckets: default_buckets(),
+            value_features: 32,
+            value_hidden: 128,
+            buckets: 32,
             soft_policy: default_soft_policy(),
             optimistic_policy: (),
         };
@@ -215,7 +204,6 @@ impl ModelConfig {
     }
 
     /// Returns the width of one attention head.
-    #[must_use]
     pub fn head_width(&self) -> i64 {
         self.width / self.heads
     }

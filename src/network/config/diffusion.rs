@@ -2,6 +2,7 @@
 
 use super::chessformer::{ConfigError, ModelConfig};
 use crate::network::removed::only_left;
+use crate::serde_default::number;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Maximum number of plies that a network can look ahead.
@@ -13,11 +14,11 @@ pub const LONGEST_HORIZON: i64 = 7;
 pub struct DiffusionConfig {
     /// Number of plies that the network looks ahead, up to [`LONGEST_HORIZON`]. With 0, only the
     /// trunk remains.
-    #[serde(default = "default_horizon")]
+    #[serde(default = "number::<4, _>")]
     pub horizon: i64,
     /// Training weight of a square whose contents change, relative to a square that stays the same.
     /// At least 1. The weight biases the logits towards change, and decoding corrects this bias.
-    #[serde(default = "default_changed")]
+    #[serde(default = "number::<8, _>")]
     pub changed: i64,
     /// Whether the network evaluates candidate moves. If so, it is also trained on positions with a
     /// given first move, and in play it evaluates the consequences of candidates after its first
@@ -35,14 +36,6 @@ pub struct DiffusionConfig {
     /// Always `states+moves`. Earlier versions also had `states` and `moves`.
     #[serde(default, skip_serializing, deserialize_with = "futures")]
     pub(in crate::network) futures: (),
-}
-
-fn default_horizon() -> i64 {
-    4
-}
-
-fn default_changed() -> i64 {
-    8
 }
 
 fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {

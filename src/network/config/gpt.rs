@@ -2,6 +2,7 @@
 
 use super::chessformer::NormKind;
 use crate::encode::Vocabulary;
+use crate::serde_default::number;
 use serde::{Deserialize, Serialize};
 
 /// Upper bound on every size, so that products of sizes do not overflow.
@@ -24,7 +25,7 @@ pub struct GptConfig {
     /// Number of hidden features in a layer's feed-forward network.
     pub feed_forward: i64,
     /// Maximum number of tokens that the network reads, including the start token.
-    #[serde(default = "default_context")]
+    #[serde(default = "number::<512, _>")]
     pub context: i64,
     /// The norm before each block.
     #[serde(default)]
@@ -45,10 +46,6 @@ pub struct GptConfig {
     /// reveals its knowledge of the board, but play does not use the prediction.
     #[serde(default)]
     pub board: bool,
-}
-
-fn default_context() -> i64 {
-    512
 }
 
 fn default_outcome() -> bool {

@@ -273,7 +273,6 @@ pub struct Lc0Config {
 
 impl Lc0Config {
     /// Returns the number of features per square that the heads read.
-    #[must_use]
     pub fn width(&self) -> i64 {
         match (&self.attention, &self.tower) {
             (Some(body), _) => body.width,

@@ -74,7 +74,6 @@ pub enum Maia3ConfigError {
 
 impl Maia3Config {
     /// Returns a published network's sizes, by its name.
-    #[must_use]
     pub fn preset(name: &str) -> Option<Maia3Config> {
         let preset = |width, compress, hidden, generator| Maia3Config {
             layers: 8,
@@ -100,7 +99,6 @@ impl Maia3Config {
     }
 
     /// Returns the name of the published network with these sizes.
-    #[must_use]
     pub fn preset_name(&self) -> Option<&'static str> {
         PRESETS
             .into_iter()

@@ -1,6 +1,7 @@
 //! The sizes of a world model, in the form in which configuration files state them.
 
 use super::chessformer::{ConfigError, ModelConfig};
+use crate::serde_default::number;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of blocks per step, and maximum number of steps in the context.
@@ -41,19 +42,11 @@ pub struct WorldConfig {
     #[serde(default, skip_serializing_if = "WorldState::is_default")]
     pub state: WorldState,
     /// Number of blocks per step.
-    #[serde(default = "default_blocks")]
+    #[serde(default = "number::<2, _>")]
     pub blocks: i64,
     /// Maximum number of steps to which attention over time attends, including the new step.
-    #[serde(default = "default_context")]
+    #[serde(default = "number::<8, _>")]
     pub context: i64,
-}
-
-fn default_blocks() -> i64 {
-    2
-}
-
-fn default_context() -> i64 {
-    8
 }
 
 /// Why the sizes of a world model are invalid.
@@ -83,7 +76,6 @@ pub enum WorldConfigError {
 impl WorldConfig {
     /// Returns the number of squares and the width of latents: 64 squares with the encoder's width,
     /// or one token that is four times as wide.
-    #[must_use]
     pub fn latents(&self) -> [i64; 2] {
         let width = self.encoder.width;
         match self.state {

@@ -169,7 +169,6 @@ impl Diffusion {
 
     /// Returns the futures of positions, given as rows, before the last decoding step. The move is
     /// chosen from these futures.
-    #[must_use]
     pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
         let mut future = Unfolding::new(self, rows, decoding, &[]);
         while future.left > 1 {

@@ -30,7 +30,6 @@ pub struct Futures {
 
 /// Returns the marks of a board. `masked` is the bitboard of its masked squares, and `played` is
 /// the policy index of the move played from it, if known.
-#[must_use]
 pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     let mut marks = [masked; MARKS as usize];
     marks[1..].copy_from_slice(&played.map_or([0; MOVE_MARKS], move_marks));
@@ -214,7 +213,6 @@ impl Constants {
 
 impl Futures {
     /// Returns the futures of `count` positions, starting at `start`.
-    #[must_use]
     pub fn narrow(&self, start: i64, count: i64) -> Futures {
         let part = |tensor: &Tensor| tensor.narrow(0, start, count);
         Futures {
@@ -225,7 +223,6 @@ impl Futures {
     }
 
     /// Returns a copy in which `others` replace the futures at these indices, i64.
-    #[must_use]
     pub fn with(&self, positions: &Tensor, others: &Futures) -> Futures {
         let put = |ours: &Tensor, theirs: &Tensor| ours.index_copy(0, positions, theirs);
         Futures {

@@ -228,7 +228,7 @@ fn everything_learns() {
 }
 
 #[test]
-fn what_is_known_is_seen_on_every_board() {
+fn known_squares_appear_on_every_board() {
     let _guard = tch::no_grad_guard();
     let model = build(&config());
     let weights = weights(&model, &parameters(&model)[1]);
@@ -480,7 +480,7 @@ fn a_played_network_imagines_in_every_format() {
 }
 
 #[test]
-fn what_stays_is_likelier_than_training_has_it() {
+fn decoding_corrects_the_bias_towards_change() {
     let model = build(&config());
     let calibration = model.calibration(&rows(), 2);
     assert_eq!(calibration.size(), [7, 2, 64, 13]);

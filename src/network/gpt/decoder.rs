@@ -64,7 +64,6 @@ pub struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// Reads the existing tokens and the conditions of each game. Every game must have at least one
     /// token. Returns the predictions for the next token, [B, 1, …].
-    #[must_use]
     pub fn start(
         gpt: &'a Gpt,
         weights: &'a Weights,

@@ -69,7 +69,7 @@ fn assert_close(one: &Tensor, other: &Tensor) {
 }
 
 #[test]
-fn what_is_cached_says_the_same_as_all_anew() {
+fn cached_steps_match_whole_games() {
     for config in [config(), published()] {
         let (gpt, weights) = build(&config);
         let _guard = tch::no_grad_guard();

@@ -60,19 +60,16 @@ impl FrozenWorld {
     }
 
     /// Returns the model's structure.
-    #[must_use]
     pub fn world(&self) -> &World {
         &self.world
     }
 
     /// Returns the dtype of stored boards.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.weights.kind()
     }
 
     /// Returns the shape of a stored board.
-    #[must_use]
     pub fn shape(&self) -> [i64; 3] {
         let config = self.world.model();
         let [squares, width] = config.latents();
@@ -80,7 +77,6 @@ impl FrozenWorld {
     }
 
     /// Encodes and evaluates true positions, given as rows i64 [B, words].
-    #[must_use]
     pub fn look(&self, rows: &Tensor) -> Seen {
         let _inference = InferenceMode::begin();
         let rows = rows.to_device(self.device);
@@ -96,7 +92,6 @@ impl FrozenWorld {
     /// are policy indices i64 `[B]`. `past` contains the keys and values of T earlier steps, oldest
     /// first, [2 · blocks, B, squares, T, width], in the view of the side to move after these
     /// moves. `absent`, bool [B, T], marks missing steps. T may be 0.
-    #[must_use]
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = InferenceMode::begin();
         let send = |tensor: &Tensor| tensor.to_device(self.device);

@@ -6,7 +6,6 @@ use shakmaty::{Chess, Color, Position, Role};
 
 /// States that a rook or queen mates the side to move along its own back rank, with its own pieces
 /// on all squares in front of the king.
-#[must_use]
 pub fn back_rank_mate(position: &Chess) -> Option<Fact> {
     let (board, turn) = (position.board(), position.turn());
     let king = board.king_of(turn)?;

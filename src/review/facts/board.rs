@@ -16,7 +16,6 @@ pub(super) fn value(role: Role) -> i32 {
 }
 
 /// Returns White's material minus Black's, in pawns.
-#[must_use]
 pub fn balance(position: &Chess) -> i32 {
     let side = |color| -> i32 {
         let material = position.board().material_side(color);

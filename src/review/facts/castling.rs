@@ -10,7 +10,6 @@ const PLIES: usize = 3;
 
 /// States that the player who moved can no longer castle after the first moves of a line, including
 /// the played move, but could have kept the right or used it.
-#[must_use]
 pub fn castling_given_up(before: &Chess, line: &[Move], best: Move) -> Option<Fact> {
     let mover = before.turn();
     let has_right = |position: &Chess| position.castles().has_color(mover);
@@ -37,7 +36,6 @@ pub fn castling_given_up(before: &Chess, line: &[Move], best: Move) -> Option<Fa
 }
 
 /// States that the best move castles.
-#[must_use]
 pub fn castling_missed(before: &Chess, best: Move) -> Option<Fact> {
     let text = format!("{} could have castled.", side(before.turn()));
     let squares = before.board().king_of(before.turn());

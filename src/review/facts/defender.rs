@@ -8,7 +8,6 @@ use shakmaty::{Chess, Move, Position};
 
 /// States that the piece moved by `played` defended the piece that the reply captures, and no
 /// longer does.
-#[must_use]
 pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     let mover = moved(before, played)?;
     let next = after(before, played);
@@ -32,7 +31,6 @@ pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fac
 }
 
 /// States that `played` opened the line along which the reply captures.
-#[must_use]
 pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     let mover = moved(before, played)?;
     let next = after(before, played);
@@ -55,7 +53,6 @@ pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
 }
 
 /// States that a line's first move captures the defender of the piece that its third move captures.
-#[must_use]
 pub fn defender_removed(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[first, answer, second, ..] = line else {
         return None;

@@ -8,7 +8,6 @@ use shakmaty::{Chess, Move, Position, Role, Square};
 
 /// Returns the attack that `mv` discovers by another piece. The target is the king, a piece worth
 /// more than the slider, or an undefended piece other than a pawn.
-#[must_use]
 pub fn discovered_attack(position: &Chess, mv: Move) -> Option<Fact> {
     let mover = moved(position, mv)?;
     let color = mover.piece.color;

@@ -9,7 +9,6 @@ use shakmaty::{Chess, Move, Position, Square};
 /// Returns the two threats of a line's first move, if its third move carries out one of them. A
 /// threat is a capture that gains material, more than it would have gained before the move. A
 /// check creates no threats in this sense, because the opponent cannot pass.
-#[must_use]
 pub fn double_attack(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[mv, _, executed, ..] = line else {
         return None;

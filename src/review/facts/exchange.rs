@@ -5,7 +5,6 @@ use shakmaty::{Chess, Move, Position, Role, Square};
 
 /// Returns the material in pawns that the side to move gains by captures on `square`, each by the
 /// least valuable piece, where both sides may stop at any point; 0 if no capture gains material.
-#[must_use]
 pub fn best_capture(position: &Chess, square: Square) -> i32 {
     let captures = position.legal_moves().into_iter();
     let captures = captures.filter(|mv| {
@@ -18,7 +17,6 @@ pub fn best_capture(position: &Chess, square: Square) -> i32 {
 
 /// Returns the material in pawns that a legal move gains or loses through captures on its target
 /// square.
-#[must_use]
 pub fn gain(position: &Chess, mv: Move) -> i32 {
     let captured = mv.capture().map_or(0, value);
     let promoted = mv

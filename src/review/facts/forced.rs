@@ -32,7 +32,6 @@ pub struct Forced {
 /// Returns the material that the side to move can at least force by starting with the first move of
 /// `plan`; it may also use the plan's quiet moves after that. Returns `None` if that move mates by
 /// force or if there are too many positions.
-#[must_use]
 pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
     let deep = Search::run(position, plan, DEEP);
     let (score, line) = deep.or_else(|| Search::run(position, plan, SHALLOW))?;
@@ -45,7 +44,6 @@ pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
 /// Returns whether the side that does not begin a line gives away material in it by a move that it
 /// need not play, in which case the line proves nothing. In check, the best evasion counts as
 /// forced.
-#[must_use]
 pub fn gives_away(position: &Chess, line: &[Move]) -> bool {
     let mut position = position.clone();
     for (place, &mv) in line.iter().enumerate() {

@@ -10,7 +10,6 @@ use shakmaty::{Chess, Move, Position, Role, Square};
 /// Returns the fork that `mv` gives. The targets are pieces that are worth more than the moved
 /// piece, undefended pieces other than pawns, or the king. The forking piece must not be pinned,
 /// and the opponent must be unable to capture it without loss.
-#[must_use]
 pub fn fork(position: &Chess, mv: Move) -> Option<Fact> {
     let forker = moved(position, mv)?;
     let color = forker.piece.color;

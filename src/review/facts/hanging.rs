@@ -7,7 +7,6 @@ use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move, Position, Role};
 
 /// Returns the capture `mv` if it gains material on its target square.
-#[must_use]
 pub fn capture(position: &Chess, mv: Move) -> Option<Fact> {
     let victim = mv.capture()?;
     if gain(position, mv) < 1 {

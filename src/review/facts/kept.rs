@@ -8,7 +8,6 @@ use shakmaty::{Chess, Move, Position, Role, Square};
 /// States that the first move of `best` keeps the most valuable piece that `worse` loses, among the
 /// kinds that `is_lost` names. Both lines begin in the same position, and the piece is still there at the end
 /// of the best one.
-#[must_use]
 pub fn kept(
     position: &Chess,
     best: &[Move],

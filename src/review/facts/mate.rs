@@ -7,7 +7,6 @@ use shakmaty::{Chess, Move, Position};
 
 /// Returns the mate by the side that moves first in a line, which must have been proven to be
 /// forced. If the line does not show it, the number of moves is not told.
-#[must_use]
 pub fn forced_mate(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &first = line.first()?;
     let mut end = position.clone();

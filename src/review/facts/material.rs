@@ -36,7 +36,6 @@ pub struct Outcome {
 }
 
 /// Returns the outcomes at all quiet positions of a line.
-#[must_use]
 pub fn outcomes(position: &Chess, line: &[Move]) -> Vec<Outcome> {
     let mut found = Vec::new();
     let mut current = position.clone();
@@ -65,7 +64,6 @@ pub fn outcomes(position: &Chess, line: &[Move]) -> Vec<Outcome> {
 
 /// Returns the outcome of a line, which is the material at its last quiet position. Returns `None`
 /// if no position is quiet.
-#[must_use]
 pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
     let mut all = outcomes(position, line);
     all.retain(|it| it.is_settled);
@@ -76,7 +74,6 @@ pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
 }
 
 /// Returns White's material minus Black's in centipawns, on the scale of [`Outcome::worth`].
-#[must_use]
 pub fn material(position: &Chess) -> i32 {
     let side = |color| -> i32 {
         let material = position.board().material_side(color);
@@ -96,7 +93,6 @@ fn losses(before: &Chess, after: &Chess, side: Color) -> Losses {
 
 impl Outcome {
     /// Compares two positions; unknown moves lead from the first to the second.
-    #[must_use]
     pub fn between(before: &Chess, after: &Chess) -> Outcome {
         Outcome {
             quiet: 0,
@@ -107,7 +103,6 @@ impl Outcome {
     }
 
     /// Returns the material in pawns that `side` gains; negative if it loses material.
-    #[must_use]
     pub fn gain(&self, side: Color) -> i32 {
         let worth = |losses: &Losses| -> i32 {
             let pairs = COUNTED.iter().zip(losses);
@@ -119,7 +114,6 @@ impl Outcome {
 
     /// Returns the same in centipawns by a finer scale, on which two minor pieces are worth more than
     /// a rook and a pawn.
-    #[must_use]
     pub fn worth(&self, side: Color) -> i32 {
         let worth = |losses: &Losses| -> i32 {
             let pairs = WORTH.iter().zip(losses);
@@ -130,7 +124,6 @@ impl Outcome {
     }
 
     /// Names the pieces that `side` has lost, if it has won nothing and no pawn was promoted.
-    #[must_use]
     pub fn only_lost(&self, side: Color) -> Option<Vec<String>> {
         let [white, black] = &self.lost;
         let ([own, other], new) = uneven(side.fold_wb([white, black], [black, white]));
@@ -138,7 +131,6 @@ impl Outcome {
     }
 
     /// Returns whether nothing has changed except by even exchanges.
-    #[must_use]
     pub fn is_even(&self) -> bool {
         let [white, black] = &self.lost;
         let (lists, new) = uneven([white, black]);
@@ -146,13 +138,11 @@ impl Outcome {
     }
 
     /// Returns whether another outcome has the same losses.
-    #[must_use]
     pub fn has_lost_as(&self, other: &Outcome) -> bool {
         self.lost == other.lost
     }
 
     /// Returns whether another outcome has the same material, except for even exchanges.
-    #[must_use]
     pub fn is_like(&self, other: &Outcome) -> bool {
         let lists = |it: &Outcome| {
             let [white, black] = &it.lost;
@@ -162,7 +152,6 @@ impl Outcome {
     }
 
     /// Returns whether `side` has lost such a piece, rather than exchanged it for another.
-    #[must_use]
     pub fn loses(&self, side: Color, role: Role) -> bool {
         let [white, black] = &self.lost;
         let (own, other) = side.fold_wb((white, black), (black, white));
@@ -177,7 +166,6 @@ impl Outcome {
     }
 
     /// Describes the material that `side` has lost or won after these moves.
-    #[must_use]
     pub fn fact(&self, side: Color, moves: &str) -> Option<Fact> {
         let gain = self.worth(side);
         let winner = if gain > 0 { side } else { !side };

@@ -37,7 +37,6 @@ pub struct Reasons {
 
 impl Reasons {
     /// Returns whether there is a reason.
-    #[must_use]
     pub fn is_some(&self) -> bool {
         !self.played.is_empty() || !self.best.is_empty()
     }
@@ -52,7 +51,6 @@ struct Lines {
 
 impl Moment<'_> {
     /// Returns the facts that apply here and explain the move's quality.
-    #[must_use]
     pub fn reasons(&self) -> Reasons {
         let next = after(self.before, self.played);
         if next.is_stalemate() {

@@ -9,7 +9,6 @@ use shakmaty::{Chess, Move, Position};
 /// gains material, and more than it would have gained before. Three kinds of move create no threat:
 /// a check, because the opponent cannot pass; a capture, because it is answered first; and the move
 /// of a piece that can be captured at a profit.
-#[must_use]
 pub fn new_threat(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[mv, _, executed, ..] = line else {
         return None;
@@ -22,7 +21,6 @@ pub fn new_threat(position: &Chess, line: &[Move]) -> Option<Fact> {
 }
 
 /// Returns the mate in one that a move threatens.
-#[must_use]
 pub fn mate_threat(position: &Chess, mv: Move) -> Option<Fact> {
     let next = after_passing(position, mv)?;
     let mut moves = next.legal_moves().into_iter();

@@ -17,7 +17,6 @@ fn is_passed(board: &Board, square: Square, color: Color) -> bool {
 }
 
 /// Returns the pawn of the moving side that `mv` turns into a passed pawn.
-#[must_use]
 pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
     let color = position.turn();
     let next = after(position, mv);
@@ -43,7 +42,6 @@ pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
 }
 
 /// States that `mv` advances a passed pawn.
-#[must_use]
 pub fn passed_pawn_advanced(position: &Chess, mv: Move) -> Option<Fact> {
     let from = mv.from()?;
     let is_pawn = mv.role() == Role::Pawn && !mv.is_capture() && !mv.is_promotion();
@@ -53,7 +51,6 @@ pub fn passed_pawn_advanced(position: &Chess, mv: Move) -> Option<Fact> {
 }
 
 /// States that `mv` puts a piece in front of an enemy passed pawn that was not blocked before.
-#[must_use]
 pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
     let (board, enemy) = (position.board(), !position.turn());
     let pawn = mv.to().offset(enemy.fold_wb(-8, 8))?;
@@ -66,7 +63,6 @@ pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
 }
 
 /// Returns the promotion by `color` in a line, however late: anybody sees where a pawn runs.
-#[must_use]
 pub fn promotion(position: &Chess, line: &[Move], color: Color) -> Option<Fact> {
     let mut current = position.clone();
     for (plies, &mv) in (1..).zip(line) {

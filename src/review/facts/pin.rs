@@ -10,7 +10,6 @@ use shakmaty::{Chess, Move, Position, Role};
 /// Returns the pin that `mv` gives. A piece other than a pawn is pinned to the king, or to a piece
 /// that is worth more than both it and the slider. The opponent must be unable to capture the
 /// slider without loss.
-#[must_use]
 pub fn pin(position: &Chess, mv: Move) -> Option<Fact> {
     let slider = moved(position, mv)?;
     if !matches!(slider.piece.role, Role::Bishop | Role::Rook | Role::Queen) {

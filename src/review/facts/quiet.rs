@@ -11,7 +11,6 @@ const MOST: i32 = 1_000;
 
 /// Returns whether the side to move is not in check and gains nothing by captures and promotions,
 /// against the best captures in return.
-#[must_use]
 pub fn is_quiet(position: &Chess) -> bool {
     let own = worth(position);
     !position.is_check() && settled(position, own, own + 1, DEPTH) <= own
@@ -20,7 +19,6 @@ pub fn is_quiet(position: &Chess) -> bool {
 /// Returns whether material can be counted in a quiet position: the opponent does not take, after
 /// the next move of a line, what it could also take if the side to move passed. Where the line
 /// ends, nothing may be left to be taken.
-#[must_use]
 pub fn is_settled(position: &Chess, line: &[Move]) -> bool {
     let is_later = |passed: &Chess| match *line {
         [_, mv, ..] => {
@@ -33,7 +31,6 @@ pub fn is_settled(position: &Chess, line: &[Move]) -> bool {
 }
 
 /// Returns whether no single capture or promotion gains material by the exchange on its square.
-#[must_use]
 pub fn wins_nothing(position: &Chess) -> bool {
     let mut loud = position.legal_moves().into_iter();
     !loud.any(|mv| (mv.is_capture() || mv.is_promotion()) && gain(position, mv) > 0)

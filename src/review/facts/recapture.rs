@@ -5,7 +5,6 @@ use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move};
 
 /// States that `best` recaptures on the square of the opponent's last capture.
-#[must_use]
 pub fn recapture(position: &Chess, last: Move, best: Move) -> Option<Fact> {
     let square = best.to();
     let takes_back = last.is_capture() && best.is_capture() && last.to() == square;

@@ -9,7 +9,6 @@ use shakmaty::{Chess, Move, Position, Role, Square};
 /// Returns the skewer that `mv` gives. The front piece is the king or a piece worth more than the
 /// slider. The piece behind is not worth more than the front one, and is either worth more than the
 /// slider or undefended. The opponent must be unable to capture the slider without loss.
-#[must_use]
 pub fn skewer(position: &Chess, mv: Move) -> Option<Fact> {
     let slider = moved(position, mv)?;
     if !matches!(slider.piece.role, Role::Bishop | Role::Rook | Role::Queen) {

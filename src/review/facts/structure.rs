@@ -7,7 +7,6 @@ use shakmaty::{Chess, File, Move, Position, Role};
 
 /// States that the other side recaptures with a pawn in a line's second move, which leaves it with
 /// doubled pawns on that file.
-#[must_use]
 pub fn doubled_pawns(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[first, answer, ..] = line else {
         return None;

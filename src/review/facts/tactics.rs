@@ -15,7 +15,6 @@ const MOVES: usize = 3;
 
 /// Returns the tactics of the side to move: those of its first move in the line or, if it has none,
 /// one of a later move.
-#[must_use]
 pub fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
     let Some(&first) = line.first() else {
         return Vec::new();

@@ -6,7 +6,6 @@ use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move, Position};
 
 /// States that the reply wins material and would have done so after a null move.
-#[must_use]
 pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
     let position = passed(before)?;
     let is_there = position.legal_moves().contains(&reply);
@@ -17,7 +16,6 @@ pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
 }
 
 /// States that the reply mates immediately and would have done so after a null move.
-#[must_use]
 pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     let position = passed(before)?;
     let is_there = position.legal_moves().contains(&reply);
@@ -27,7 +25,6 @@ pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
 
 /// Returns the threatened capture that the played move allows, that the best move parries and that
 /// the line carries out later than at once. The line begins with the played move.
-#[must_use]
 pub fn threat_left(before: &Chess, line: &[Move], best: Move) -> Option<Fact> {
     let position = passed(before)?;
     let threatens = |position: &Chess, mv: &Move| {

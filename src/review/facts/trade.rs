@@ -12,7 +12,6 @@ const PLIES: usize = 4;
 const AHEAD: i32 = 2;
 
 /// States that the queens are traded in a line, after which `ahead` has more material.
-#[must_use]
 pub fn queens_off(position: &Chess, line: &[Move], ahead: Color) -> Option<Fact> {
     let queens = |position: &Chess| position.board().queens().count();
     let (plies, end) = first(position, line, |it| queens(it) == 0)?;
@@ -28,7 +27,6 @@ pub fn queens_off(position: &Chess, line: &[Move], ahead: Color) -> Option<Fact>
 }
 
 /// States that only kings and pawns are left after some moves of a line.
-#[must_use]
 pub fn pawn_ending(position: &Chess, line: &[Move]) -> Option<Fact> {
     let is_one = |position: &Chess| {
         let board = position.board();

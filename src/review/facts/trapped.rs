@@ -6,7 +6,6 @@ use super::{Fact, Topic, best_capture};
 use shakmaty::{Chess, Move, Position, Role, Square};
 
 /// Returns the piece, other than a pawn, that `mv` leaves attacked and without a safe square.
-#[must_use]
 pub fn trapped_piece(position: &Chess, mv: Move) -> Option<Fact> {
     let next = after(position, mv);
     let threat = passed(&next)?;

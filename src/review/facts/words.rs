@@ -27,7 +27,6 @@ pub(super) fn piece(board: &Board, square: Square) -> String {
 }
 
 /// Returns a legal move in SAN, with its suffix for check or mate.
-#[must_use]
 pub fn san(position: &Chess, mv: Move) -> String {
     SanPlus::from_move(position.clone(), mv).to_string()
 }

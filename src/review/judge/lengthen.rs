@@ -5,9 +5,7 @@ use super::{LINE, SECOND, Task, loss};
 use crate::engine::EngineError;
 use crate::review::analysis::Searched;
 use crate::review::curve::Evaluation;
-use crate::scoped_threads::side_by_side;
 use shakmaty::Position;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Losses of winning chances, in −1…1, from which a move may have reasons.
 const BAD: f64 = 0.1;
@@ -19,45 +17,31 @@ const SEARCHES: usize = 4;
 impl Task<'_> {
     /// Continues the short lines before and after bad moves, with part of the nodes for a position.
     pub(super) fn lengthen(&self, nodes: u64) -> Result<(), EngineError> {
-        let places = short(self);
-        let workers = self.judge.processes.min(places.len());
-        let queue = parking_lot::Mutex::new(places.into_iter());
-        let has_failed = AtomicBool::new(false);
-        let work = || {
-            let mut engine = self.judge.take()?;
-            loop {
-                let next = queue.lock().next();
-                let Some((place, mut searched)) = next else {
+        self.share(short(self), |engine, (place, mut searched), goes_on| {
+            engine.new_game()?;
+            let mut game = self.game.clone();
+            game.truncate(place + 1);
+            let moves = searched.moves(&game);
+            moves.into_iter().for_each(|mv| game.play(mv));
+            for _ in 0..SEARCHES {
+                if !goes_on() {
+                    return Ok(());
+                }
+                let is_over = game.position().legal_moves().is_empty();
+                if is_over || !is_short(&game, &searched) {
                     break;
-                };
-                engine.new_game()?;
-                let mut game = self.game.clone();
-                game.truncate(place + 1);
-                let moves = searched.moves(&game);
+                }
+                let rest = self.judge.search(engine, &game, nodes / SECOND)?;
+                let moves = rest.moves(&game);
                 moves.into_iter().for_each(|mv| game.play(mv));
-                for _ in 0..SEARCHES {
-                    if self.control.stopped() || has_failed.load(Relaxed) {
-                        return Ok(());
-                    }
-                    let is_over = game.position().legal_moves().is_empty();
-                    if is_over || !is_short(&game, &searched) {
-                        break;
-                    }
-                    let rest = self.judge.search(&mut engine, &game, nodes / SECOND)?;
-                    let moves = rest.moves(&game);
-                    moves.into_iter().for_each(|mv| game.play(mv));
-                    searched.line.extend(rest.line);
-                }
-                if let Evaluation::Centipawns(_) = searched.evaluation {
-                    searched.line.truncate(LINE);
-                }
-                self.found.lock()[place] = Some(searched);
+                searched.line.extend(rest.line);
             }
-            self.judge.idle.lock().push(engine);
+            if let Evaluation::Centipawns(_) = searched.evaluation {
+                searched.line.truncate(LINE);
+            }
+            self.found.lock()[place] = Some(searched);
             Ok(())
-        };
-        let work = || work().inspect_err(|_: &EngineError| has_failed.store(true, Relaxed));
-        side_by_side((0..workers).map(|_| work)).map(|_: Vec<()>| ())
+        })
     }
 }
 

@@ -59,7 +59,7 @@ fn moves_are_marked_and_explained() {
 }
 
 #[test]
-fn what_is_not_known_is_left_open() {
+fn unknown_scores_stay_open() {
     let (source, mut analysis) = analysed();
     analysis.searched[2] = None;
     analysis.people = vec![None; 4];

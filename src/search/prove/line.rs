@@ -114,7 +114,6 @@ impl Prover {
     }
 
     /// Returns a position's outcome if it is known without a search.
-    #[must_use]
     pub fn known(&self, position: &Chess, goal: &Goal<'_>) -> Option<ProofNumbers> {
         let context = self.context(goal);
         let zobrist = key_of(position);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_search_supposed_is_its_own() {
+    fn assumptions_end_with_their_search() {
         let mut table = Table::new(1 << 10);
         let supposed = ProofNumbers {
             provisional: true,

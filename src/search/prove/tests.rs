@@ -91,7 +91,7 @@ fn a_mate_comes_before_the_fifty_moves() {
 }
 
 #[test]
-fn what_could_be_claimed_as_a_draw_is_no_mate() {
+fn claimable_draws_are_no_mates() {
     let game = game("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1");
     let goal = Goal::new(Color::White, Attack::Checks, 1000);
     assert_eq!(mate(&game, &goal), Some(1));
@@ -147,7 +147,7 @@ fn a_search_in_pieces_finds_what_one_finds() {
 }
 
 #[test]
-fn who_is_told_to_leave_off_does() {
+fn stops_when_told_to() {
     let game = game("r4rk1/1bq1bppp/p3p3/1p2P3/3N4/2PB4/PP3QPP/R4RK1 w - - 0 1");
     let asked = Cell::new(0);
     let halt = || {

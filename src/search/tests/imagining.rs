@@ -150,7 +150,7 @@ fn options() -> WorldOptions {
 const MATE: &str = "7k/8/5K2/8/8/8/8/R7 w - - 0 1";
 
 #[test]
-fn what_comes_is_found_without_the_rules() {
+fn finds_tactics_without_the_rules() {
     for threads in [1, 3] {
         let (mut search, seer) = search(Seer::default(), &parameters(threads));
         let game = Game::from_fen(MATE, CastlingMode::Standard).unwrap();
@@ -176,7 +176,7 @@ fn what_comes_is_found_without_the_rules() {
 }
 
 #[test]
-fn what_no_rules_allow_is_counted_and_not_played() {
+fn counts_illegal_moves_without_playing_them() {
     let seer = Seer {
         is_wrong: true,
         ..Seer::default()
@@ -235,7 +235,7 @@ fn little_memory_costs_time_and_changes_nothing() {
 }
 
 #[test]
-fn who_has_no_imagination_says_so() {
+fn reports_networks_without_imagination() {
     let backend = Arc::new(Uniform::default());
     let mut search = Search::in_imagination(backend, &parameters(1), &options());
     let game = Game::default();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_found_until_it_is_forgotten() {
+    fn finds_entries_until_they_are_removed() {
         let mut table = Table::new(2);
         let many = 100_000;
         for number in 1..many {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_stands() {
+    fn sure_results_are_not_rescaled() {
         for (q, d) in [
             (1.0, 0.0),
             (-1.0, 0.0),

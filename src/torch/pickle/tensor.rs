@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_out_of_the_storage_is_refused() {
+    fn rejects_views_beyond_the_storage() {
         assert!(view(1, &[12], &[1]).is_none());
         assert!(view(0, &[2, 2], &[11, 1]).is_none());
         assert!(view(usize::MAX, &[2], &[1]).is_none());

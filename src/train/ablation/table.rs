@@ -6,7 +6,6 @@ use super::Row;
 /// measured value, the reference value if available, and in parentheses the difference from the
 /// first row. Means over several seeds are followed by half of their 95 % interval. Differences are
 /// taken between runs with the same seed.
-#[must_use]
 pub fn table(metrics: &[String], rows: &[Row]) -> String {
     let mut columns = vec![
         column("variant", rows, |row| row.variant.replace('|', r"\|")),

@@ -1,5 +1,6 @@
 //! Configuration of weight averaging.
 
+use crate::serde_default::number;
 use serde::{Deserialize, Serialize};
 
 /// How the weights of several steps are averaged.
@@ -17,25 +18,17 @@ pub enum AverageConfig {
     /// in which older samples fade after `most` samples.
     Stochastic {
         /// Number of steps between two samples of the weights.
-        #[serde(default = "default_every")]
+        #[serde(default = "number::<100, _>")]
         every: u64,
         /// Number of samples up to which the mean is a plain mean. Each later sample gets a share
         /// of 1 / `most`, so that older samples fade.
-        #[serde(default = "default_most")]
+        #[serde(default = "number::<10, _>")]
         most: u64,
     },
 }
 
 fn default_decay() -> f64 {
     0.999
-}
-
-fn default_every() -> u64 {
-    100
-}
-
-fn default_most() -> u64 {
-    10
 }
 
 impl Default for AverageConfig {
@@ -49,7 +42,6 @@ impl Default for AverageConfig {
 impl AverageConfig {
     /// Returns the share of the newest weights in the average after `step` steps, counting from 1.
     /// A share of 0 leaves the average unchanged.
-    #[must_use]
     pub fn share(&self, step: u64) -> f64 {
         match *self {
             AverageConfig::Exponential { decay } => {

@@ -11,7 +11,6 @@ const MOST: usize = 6;
 impl TrainConfig {
     /// Describes in one line which keys have changed since `then`, and how these changes affect the
     /// resumed run. Returns `None` if nothing has changed, or only the number of steps.
-    #[must_use]
     pub fn changes_since(&self, then: &TrainConfig) -> Option<String> {
         let then = TrainConfig {
             steps: self.steps,
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_told_with_what_becomes_of_it() {
+    fn lists_changed_keys_and_their_effect() {
         let then = config("");
         let change = |text: &str| config(text).changes_since(&then);
         assert_eq!(change(""), None);

@@ -1,19 +1,11 @@
 //! Configuration for training a future denoiser.
 
-use crate::network::only_left;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// Settings for training a future denoiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(
-    clippy::manual_non_exhaustive,
-    reason = "`schedule` is read, and means nothing"
-)]
 pub struct DiffusionTraining {
-    /// Accepts only `cosine`; earlier versions also had `linear`.
-    #[serde(skip_serializing, deserialize_with = "schedule")]
-    schedule: (),
     /// Share of the samples whose future is fully masked, as in the first step of decoding, in 0…1.
     /// These are in addition to the samples that the schedule masks fully.
     pub unknown: f64,
@@ -38,14 +30,9 @@ pub struct DiffusionTraining {
     pub future_q: f64,
 }
 
-fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    only_left(deserializer, "schedule", "cosine".to_owned())
-}
-
 impl Default for DiffusionTraining {
     fn default() -> DiffusionTraining {
         DiffusionTraining {
-            schedule: (),
             unknown: 0.2,
             own: 0.0,
             own_steps: 3,

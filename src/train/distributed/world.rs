@@ -27,7 +27,6 @@ struct Members {
 
 impl World {
     /// Returns a world with only this process.
-    #[must_use]
     pub fn alone() -> World {
         World {
             rank: 0,
@@ -61,13 +60,11 @@ impl World {
     }
 
     /// Returns this process's rank, from 0.
-    #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
     /// Returns the number of processes.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
@@ -78,7 +75,6 @@ impl World {
     }
 
     /// Returns whether this is the first process, which writes the files.
-    #[must_use]
     pub fn is_first(&self) -> bool {
         self.rank == 0
     }

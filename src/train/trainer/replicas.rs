@@ -73,20 +73,20 @@ impl<O: Objective> Replicas<O> {
     /// Calls [`Objective::begin`] on every replica.
     pub fn begin(&mut self, steps: u64, average: &Tensor) {
         for replica in &mut self.replicas {
-            replica.learner.begin(steps, average);
+            replica.learner.objective.begin(steps, average);
         }
     }
 
     /// Sets the factor by which each term's weight is multiplied, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         for replica in &mut self.replicas {
-            replica.learner.balance(factors);
+            replica.learner.weights.balance(factors);
         }
     }
 
     /// Returns the kind of examples that the replicas train on.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
-        self.replicas[0].learner.examples(config)
+        self.replicas[0].learner.objective.examples(config)
     }
 
     /// Returns the threads, one for each replica.

@@ -31,14 +31,14 @@ impl Trainer {
         let learner = |_| {
             let objective = O::for_validation(&self.config, self.device)?;
             let mut learner = Learner::new(&self.config, objective, self.device);
-            learner.begin(self.step, &self.average);
+            learner.objective.begin(self.step, &self.average);
             Ok(learner)
         };
         let learners: Result<Vec<Learner<O>>, TrainError> =
             (0..threads.count()).map(learner).collect();
         let mut learners = learners?;
         let batches = Loader::for_rank(
-            learners[0].examples(&self.config),
+            learners[0].objective.examples(&self.config),
             &self.config.data,
             Split::Validation,
             self.config.batch,

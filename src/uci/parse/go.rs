@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_reported_and_ends_soon() {
+    fn reports_unreadable_limits_and_ends_soon() {
         for line in [
             "go depth",
             "go nodes many",
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vampirc_writes_is_read() {
+    fn reads_limits_that_vampirc_writes() {
         let message = UciMessage::Go {
             time_control: Some(UciTimeControl::TimeLeft {
                 white_time: Some(vampirc_uci::Duration::milliseconds(900)),

@@ -84,7 +84,7 @@ fn the_net_is_loaded_on_isready_and_kept() {
 }
 
 #[test]
-fn what_goes_around_the_net_keeps_the_player_where_it_evaluates_alike() {
+fn keeps_the_player_if_evaluations_stay_the_same() {
     let mut client = Client::new();
     client.say(&["isready"]);
     client.wait_for("readyok");
@@ -342,7 +342,7 @@ fn isready_during_a_search_is_answered_at_once() {
 }
 
 #[test]
-fn what_is_set_during_a_search_counts_from_the_next() {
+fn options_set_during_a_search_apply_to_the_next() {
     let mut client = Client::new();
     client.say(&["go infinite"]);
     client.wait_for("info depth");

@@ -243,7 +243,7 @@ fn attacks_and_ratings_are_added_without_a_trace_and_stay_when_a_network_grows()
 }
 
 #[test]
-fn what_cannot_be_exact_begins_near() {
+fn inexact_growth_starts_close() {
     let from = small(gab(3, 8, 7), NormKind::Layer, GLOBAL);
     let to = ModelConfig {
         layers: 3,
@@ -261,13 +261,13 @@ fn what_cannot_be_exact_begins_near() {
 
 /// Every new parameter must be able to learn: most of its entries must change within four steps.
 #[test]
-fn what_is_new_learns() {
+fn new_weights_learn() {
     for norm in [NormKind::Rms, NormKind::Layer] {
-        what_is_new_learns_with(norm);
+        check_that_new_weights_learn(norm);
     }
 }
 
-fn what_is_new_learns_with(norm: NormKind) {
+fn check_that_new_weights_learn(norm: NormKind) {
     let from = small(gab(3, 8, 7), norm, EmbeddingConfig::Token);
     let to = ModelConfig {
         layers: 4,
@@ -334,7 +334,7 @@ fn copies_of_features_part() {
 }
 
 #[test]
-fn what_does_not_contain_the_other_is_refused() {
+fn rejects_networks_that_do_not_contain_the_other() {
     let from = small(PositionConfig::Shaw, NormKind::Rms, EmbeddingConfig::Token);
     let model = Chessformer::new(&from, Device::Cpu).unwrap();
     let flat = trained(&model, 3);

@@ -40,15 +40,18 @@ pub(super) enum Selected {
 impl<'a, E: Environment> SearchWorker<'a, E> {
     /// Distributes the visits and pushes a branch onto the stack for each move that receives any.
     pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> Selected {
-        if self.path.len() == 1
-            && let Some(gumbel) = &self.shared.root.gumbel
-        {
-            return self.select_by_gumbel(gumbel, node, visits);
+        match &self.shared.root.gumbel {
+            _ if self.path.len() > 1 => self.select_by_puct::<false>(node, visits),
+            None => self.select_by_puct::<true>(node, visits),
+            Some(gumbel) => self.select_by_gumbel(gumbel, node, visits),
         }
+    }
+
+    /// Distributes the visits by PUCT, at the root or at any other node.
+    fn select_by_puct<const ROOT: bool>(&mut self, node: Node<'a>, visits: u32) -> Selected {
         let header = node.header();
         let table = prior::table();
         let own = node.statistics();
-        let at_root = self.path.len() == 1;
         let scale = exploration(self.parameters, own.visits);
         let own_turn = self.path.len() % 2 == 1;
         let utility = Utility::new(self.parameters, own_turn);
@@ -73,7 +76,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             // A move proven to win or to lose needs no visits, not even its first.
             let outcome = child.map_or(Outcome::Unknown, |child| child.header().outcome());
             let open = match outcome {
-                Outcome::Loss if !at_root => return Selected::Proven,
+                Outcome::Loss if !ROOT => return Selected::Proven,
                 Outcome::Loss => {
                     winning += 1;
                     false
@@ -103,7 +106,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             }
             self.candidates.push(candidate);
         }
-        if !at_root && losing == header.moves() {
+        if !ROOT && losing == header.moves() {
             return Selected::Proven;
         }
         let root_visits = own.visits;
@@ -114,23 +117,18 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             candidate.q = fpu;
             candidate.rate(scale);
         }
+        let many = ROOT && self.shared.lines > 1;
+        let lines = many.then(|| self.lines(header, winning, root_visits));
         let tried = self.candidates.len();
         let mut untried = Unvisited::new(self.tree, header, last, &mut self.ranks);
         let mut visits = visits;
-        if at_root && self.shared.lines > 1 {
-            // An illegal move cannot be a line.
-            let moves = self.shared.root_moves.len();
-            let is_imagined = |edge: &Edge<'_>| usize::from(edge.rank().number()) >= moves;
-            let imagined = self.tree.edges(header).filter(is_imagined).count();
-            let lines = (self.shared.lines + imagined).saturating_sub(winning);
-            let least = self.shared.visits_of_line(root_visits);
-            let of_lines = (lines, least);
+        if let Some(lines) = lines {
             visits -= visit_lines(
                 &mut self.candidates,
                 &mut untried,
                 fpu,
                 scale,
-                of_lines,
+                lines,
                 visits,
             );
         }
@@ -152,6 +150,17 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         } else {
             Selected::Full
         }
+    }
+
+    /// Returns the number of lines that still need visits, given the number of winning moves, and
+    /// the visits of each line.
+    fn lines(&self, header: NodeHeader, winning: usize, root_visits: u32) -> (usize, u32) {
+        // An illegal move cannot be a line.
+        let moves = self.shared.root_moves.len();
+        let is_imagined = |edge: &Edge<'_>| usize::from(edge.rank().number()) >= moves;
+        let imagined = self.tree.edges(header).filter(is_imagined).count();
+        let lines = (self.shared.lines + imagined).saturating_sub(winning);
+        (lines, self.shared.visits_of_line(root_visits))
     }
 
     /// Distributes the visits like [`SearchWorker::select`], but by Gumbel selection at the root.

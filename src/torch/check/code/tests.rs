@@ -42,7 +42,7 @@ fn classes_are_read() {
 }
 
 #[test]
-fn what_no_exporter_writes_is_refused_by_name() {
+fn names_code_that_no_exporter_writes() {
     let return_line = "    return (_2, _4)\n";
     for (line, told) in [
         ("    torch.save(rows, \"x\")\n", "`torch.save`"),

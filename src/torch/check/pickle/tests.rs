@@ -30,7 +30,7 @@ fn a_network_is_read() {
 }
 
 #[test]
-fn what_no_exporter_writes_is_refused() {
+fn rejects_pickles_that_no_exporter_writes() {
     for (from, to, told) in [
         // In order: the last element lies outside the storage, the strides lead outside the
         // storage, the offset is not a number, there are more sizes than strides, and the tensor is

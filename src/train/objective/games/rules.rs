@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_legal_follows_the_game() {
+    fn legal_moves_follow_the_game() {
         let vocabulary = Vocabulary::Uci;
         let game = mate();
         let legal = rules(&[&game], 6).legal.unwrap();

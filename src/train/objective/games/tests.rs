@@ -121,7 +121,7 @@ fn chance_depends_on_the_place_alone() {
 }
 
 #[test]
-fn what_is_right_costs_nothing() {
+fn right_predictions_have_no_loss() {
     let objective = Games::for_validation(&config(), Device::Cpu).unwrap();
     let (samples, _) = objective
         .prepare(batch(

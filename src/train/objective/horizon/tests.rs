@@ -293,7 +293,7 @@ fn sure(classes: &Tensor, count: i64) -> Tensor {
 }
 
 #[test]
-fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
+fn losses_are_zero_when_right_and_weighted_otherwise() {
     let config = plain();
     let objective = Horizon::for_validation(&config, Device::Cpu).unwrap();
     let examples = examples();

@@ -212,7 +212,7 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
 }
 
 #[test]
-fn what_a_network_lacks_costs_nothing() {
+fn missing_outputs_have_no_loss() {
     let mut outputs = outputs();
     let kept = [Output::Policy, Output::Wdl];
     for output in Output::ALL.into_iter().filter(|it| !kept.contains(it)) {

@@ -5,7 +5,11 @@ function make(name, attributes = {}, ...children) {
   const element = isDrawn
     ? document.createElementNS("http://www.w3.org/2000/svg", name)
     : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) {
+    // The content security policy forbids styles as attributes.
+    if (key === "style") element.style.cssText = value;
+    else element.setAttribute(key, value);
+  }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }

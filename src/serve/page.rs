@@ -36,7 +36,7 @@ const FILES: &[(&str, &[u8])] = files! {
     "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "kept.js" "lines.js" "main.js" "material.js"
     "messages.js" "messages_de.js" "messages_es.js" "messages_fr.js" "mistakes.js" "movelist.js" "notation.js"
     "openings.js" "opponents.js" "people.js" "pgn.js" "play.js" "played.js" "practice.js" "promotion.js" "rating.js"
-    "review.css" "review.js" "review_games.js" "review_judged.js" "review_retry.js" "review_view.js" "score.js"
+    "review.css" "review.js" "review_games.js" "review_judged.js" "review_retry.js" "review_share.js" "review_view.js" "score.js"
     "settings.js" "setup.js" "sound.js" "stockfish.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
 /// The parts of the review page that the web page shares.
@@ -162,7 +162,8 @@ fn file(files: &[&'static [(&'static str, &'static [u8])]], name: Name) -> Respo
     guarded(([(header::CONTENT_TYPE, kind)], bytes).into_response())
 }
 
-fn guarded(mut response: Response) -> Response {
+/// Adds the headers of every file of the page to a response.
+pub(super) fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),

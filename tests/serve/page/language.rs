@@ -125,7 +125,8 @@ fn a_new_language_keeps_what_was_made_and_typed() {
     browser.wait(&format!(
         "{games} === 2 && document.getElementById('generate-stop').hidden"
     ));
-    let list = "document.querySelector('#generate-games').textContent.match(/1\\. .*/g).join()";
+    let list = "[...document.querySelectorAll('#generate-games li')] \
+                .map((it) => it.textContent.replace(/^.*?: /, '')).join()";
     let written = browser.evaluate(list);
     browser.fill("#review-form [name=pgn]", "1. e4 e5 *");
     browser.fill("#analyse-form [name=text]", "1. c4");

@@ -274,6 +274,12 @@ mod tests {
             .flat_map(|(_, text)| messages_of(text))
             .chain(messages_in(PAGE))
             .collect();
+        for (name, text) in &modules {
+            assert!(
+                !text.contains("confirmed(\""),
+                "{name}: an untranslated question"
+            );
+        }
         assert_eq!(languages.len(), 3);
         for (name, text) in languages {
             let table = &text[text.find('{').unwrap()..=text.rfind('}').unwrap()];

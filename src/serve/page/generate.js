@@ -60,6 +60,16 @@ function choose(written, button, isReplayed = true) {
   replay(isReplayed);
 }
 
+/** Removes the games from the page. */
+function clear() {
+  games = [];
+  shown = { game: new Game(), pgn: "", ply: 0 };
+  at("games").replaceChildren();
+  at("tools").hidden = true;
+  replay(false);
+  draw();
+}
+
 /** Adds a game to the list; the first is replayed unless it was written before a reload. */
 function add(written, isNew = true) {
   games.push(written);
@@ -86,8 +96,7 @@ form.addEventListener("submit", async (event) => {
   const request = { moves: opening(fields.opening ?? "") };
   for (const name of numbers) if (fields[name]) request[name] = Number(fields[name]);
   for (const name of ["network", "result"]) if (fields[name]) request[name] = fields[name];
-  games = [];
-  at("games").replaceChildren();
+  clear();
   at("stop").hidden = false;
   at("status").textContent = t("The network is writing…");
   trouble("");
@@ -133,7 +142,13 @@ function restore() {
   const kept = recallHere(KEY);
   const isGame = (it) => typeof it?.pgn === "string" && Array.isArray(it.moves);
   if (!Array.isArray(kept) || !kept.every(isGame)) return;
-  for (const written of kept) add(written, false);
+  try {
+    for (const written of kept) add(written, false);
+  } catch (error) {
+    // They are damaged.
+    console.warn(error.message);
+    clear();
+  }
 }
 
 export function begin() {

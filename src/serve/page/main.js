@@ -34,7 +34,7 @@ function show() {
     if (other !== name) part.leave();
   }
   const { part, fen, isDamaged } = address.read();
-  parts[name].enter(fen);
+  parts[name].enter(part === name ? fen : "");
   if (isDamaged) trouble(t("The link is damaged, so its position is missing: it may have been cut off."));
   if (part && part !== name) trouble(t("The link names no part of this page: there is no “{part}”.", { part }));
 }

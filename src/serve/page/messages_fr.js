@@ -526,5 +526,6 @@ export default {
   "The server has no room left for this.": "Le serveur n'a plus de place pour cela.",
   "This is too long for the server.": "C'est trop long pour le serveur.",
   "The server does not know this token.": "Le serveur ne connaît pas ce jeton.",
-  "The server made a mistake.": "Le serveur a fait une erreur."
+  "The server made a mistake.": "Le serveur a fait une erreur.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "Quitter cette partie pour la position du lien ? Elle est conservée comme inachevée.",
 };

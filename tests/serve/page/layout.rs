@@ -90,7 +90,10 @@ fn a_scroll_bar_leaves_the_board_whole() {
             ]
             .map(|it| browser.evaluate(it).as_f64().unwrap());
             assert!(inside < f64::from(width), "{window}: no scroll bar");
-            assert!(all <= inside && edge <= inside, "{window}: {all}, {edge}, {inside}");
+            assert!(
+                all <= inside && edge <= inside,
+                "{window}: {all}, {edge}, {inside}"
+            );
         }
     }
     browser.assert_quiet();

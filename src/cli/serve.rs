@@ -72,7 +72,7 @@ pub struct Arguments {
     )]
     lichess_broker: String,
     /// Let people share reviews by links, and keep the pages in this folder: up to 1,000, or 256 MiB.
-    /// Whoever has a link can read the review, without a token
+    /// Anyone with a link can read the review, without a token
     #[arg(long, value_name = "FOLDER")]
     share_in: Option<PathBuf>,
     /// Time after which a link expires

@@ -14,8 +14,8 @@ function make(name, attributes = {}, ...children) {
   return element;
 }
 
-/** A table; the columns whose numbers are in `texts` hold text, the first one always does. */
+/** A table, whose empty cells are no headings; the columns whose numbers are in `texts` hold text, the first one always does. */
 function table(head, rows, texts = []) {
-  const row = (cells, kind) => make("tr", {}, ...cells.map((cell, column) => make(kind, texts.includes(column) ? { class: "text" } : {}, cell)));
+  const row = (cells, kind) => make("tr", {}, ...cells.map((cell, column) => make(cell === "" ? "td" : kind, texts.includes(column) ? { class: "text" } : {}, cell)));
   return make("table", {}, row(head, "th"), ...rows.map((cells) => row(cells, "td")));
 }

@@ -206,7 +206,7 @@ fn a_review_is_shared_from_the_page() {
     browser.wait("document.getElementById('share').open");
     let about = browser.text("#share-about");
     assert!(
-        about.starts_with("Whoever has this link can read the review until "),
+        about.starts_with("Anyone with this link can read the review until "),
         "{about}"
     );
     browser.click("#share-copy");

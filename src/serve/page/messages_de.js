@@ -518,7 +518,7 @@ export default {
   "Share": "Teilen",
   "Share this review": "Diese Auswertung teilen",
   "Link": "Link",
-  "Whoever has this link can read the review until {date}.": "Wer diesen Link hat, kann die Auswertung bis {date} lesen.",
+  "Anyone with this link can read the review until {date}.": "Wer diesen Link hat, kann die Auswertung bis {date} lesen.",
   "The browser does not let this page copy. The link is selected: copy it yourself.": "Der Browser lässt diese Seite nicht kopieren. Der Link ist markiert: Kopiere ihn selbst.",
   "The review was not shared: {why}": "Die Auswertung wurde nicht geteilt: {why}",
   "The server has too much to do, or you asked too often: try again later.": "Der Server hat zu viel zu tun, oder du hast zu oft gefragt: Versuche es später noch einmal.",

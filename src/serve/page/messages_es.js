@@ -518,7 +518,7 @@ export default {
   "Share": "Compartir",
   "Share this review": "Compartir esta revisión",
   "Link": "Enlace",
-  "Whoever has this link can read the review until {date}.": "Quien tenga este enlace puede leer la revisión hasta el {date}.",
+  "Anyone with this link can read the review until {date}.": "Quien tenga este enlace puede leer la revisión hasta el {date}.",
   "The browser does not let this page copy. The link is selected: copy it yourself.": "El navegador no permite copiar a esta página. El enlace está seleccionado: cópialo tú.",
   "The review was not shared: {why}": "No se ha compartido la revisión: {why}",
   "The server has too much to do, or you asked too often: try again later.": "El servidor tiene demasiado trabajo o has preguntado demasiado: inténtalo más tarde.",

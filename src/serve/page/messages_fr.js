@@ -518,7 +518,7 @@ export default {
   "Share": "Partager",
   "Share this review": "Partager cette révision",
   "Link": "Lien",
-  "Whoever has this link can read the review until {date}.": "Quiconque a ce lien peut lire la révision jusqu'au {date}.",
+  "Anyone with this link can read the review until {date}.": "Quiconque a ce lien peut lire la révision jusqu'au {date}.",
   "The browser does not let this page copy. The link is selected: copy it yourself.": "Le navigateur ne laisse pas cette page copier. Le lien est sélectionné : copiez-le vous-même.",
   "The review was not shared: {why}": "La révision n'a pas été partagée : {why}",
   "The server has too much to do, or you asked too often: try again later.": "Le serveur a trop à faire, ou vous avez demandé trop souvent : réessayez plus tard.",

@@ -19,7 +19,7 @@ export async function linkTo(request) {
 
 /** Shows a link. */
 export function showLink({ address, expires }) {
-  at("about").textContent = t("Whoever has this link can read the review until {date}.", { date: dates.format(1000 * expires) });
+  at("about").textContent = t("Anyone with this link can read the review until {date}.", { date: dates.format(1000 * expires) });
   at("link").value = address;
   at("status").textContent = "";
   dialog.showModal();

@@ -27,7 +27,7 @@ const GONE: &str = include_str!("../page/gone.html");
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct ShareAnswer {
-    /// The path of the page on this server. Its name is unguessable, and whoever has the link can read
+    /// The path of the page on this server. Its name is unguessable, and anyone with the link can read
     /// the page without a token.
     path: String,
     /// The time from which on the page cannot be read, in seconds since 1970.

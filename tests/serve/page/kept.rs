@@ -37,7 +37,7 @@ fn a_game_goes_on_once_the_server_is_back() {
     browser.type_move("play", "e4");
     browser.wait(&contains("#trouble", "The server does not answer"));
     browser.wait(&contains(STATUS, "cannot answer"));
-    // Whatever is done meanwhile removes the message and its button.
+    // The message and its button are gone after a click.
     browser.click("#trouble");
     browser.evaluate("location.hash = 'analyse'");
     browser.wait("!document.getElementById('analyse').hidden");

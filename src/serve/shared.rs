@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of pages.
@@ -52,10 +52,10 @@ pub(super) enum ShareError {
 }
 
 impl SharedPages {
-    /// Opens the folder, creating it if it does not exist, and deletes expired pages.
+    /// Opens the folder, creating it for this user alone if it does not exist, and deletes expired pages.
     pub(super) fn open(sharing: &Sharing) -> io::Result<SharedPages> {
         let folder = sharing.folder.clone();
-        fs::create_dir_all(&folder)?;
+        create_private(&folder)?;
         atomic_file::remove_unfinished(&folder)?;
         let mut pages = BTreeMap::new();
         for entry in fs::read_dir(&folder)? {
@@ -137,6 +137,14 @@ impl SharedPages {
     }
 }
 
+/// Creates a folder that only this user can read, unless it exists.
+fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
 /// Returns the name and the expiry in a file's name.
 fn parsed(file: &str) -> Option<(&str, u64)> {
     let (name, expires) = file.strip_suffix(".html")?.split_once('.')?;
@@ -187,6 +195,19 @@ mod tests {
         }
         let left = links[0].expires - now();
         assert!((2 * 86_400 - 60..=2 * 86_400).contains(&left), "{left}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_folder_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let shared = opened(&folder, 1);
+        assert_eq!(mode(&shared.folder), 0o700);
+        // An existing folder keeps its permissions.
+        fs::set_permissions(&shared.folder, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(mode(&opened(&folder, 1).folder), 0o755);
     }
 
     #[test]

@@ -527,5 +527,5 @@ export default {
   "This is too long for the server.": "Das ist zu lang für den Server.",
   "The server does not know this token.": "Der Server kennt dieses Zugangstoken nicht.",
   "The server made a mistake.": "Der Server hat einen Fehler gemacht.",
-  "Leave this game for the position of the link? It is kept as unfinished.": "Diese Partie für die Stellung des Links verlassen? Sie bleibt als unbeendet erhalten.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "Diese Partie für die Stellung des Links verlassen? Sie bleibt als unbeendet erhalten."
 };

@@ -527,5 +527,5 @@ export default {
   "This is too long for the server.": "Esto es demasiado largo para el servidor.",
   "The server does not know this token.": "El servidor no conoce este token.",
   "The server made a mistake.": "El servidor ha cometido un error.",
-  "Leave this game for the position of the link? It is kept as unfinished.": "¿Dejar esta partida por la posición del enlace? Se guarda como inacabada.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "¿Dejar esta partida por la posición del enlace? Se guarda como inacabada."
 };

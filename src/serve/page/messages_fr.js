@@ -527,5 +527,5 @@ export default {
   "This is too long for the server.": "C'est trop long pour le serveur.",
   "The server does not know this token.": "Le serveur ne connaît pas ce jeton.",
   "The server made a mistake.": "Le serveur a fait une erreur.",
-  "Leave this game for the position of the link? It is kept as unfinished.": "Quitter cette partie pour la position du lien ? Elle est conservée comme inachevée.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "Quitter cette partie pour la position du lien ? Elle est conservée comme inachevée."
 };

@@ -5,6 +5,7 @@ import * as analyse from "./analyse.js";
 import { agents } from "./api.js";
 import { element, trouble } from "./dom.js";
 import * as explain from "./explain.js";
+import { restoreFields } from "./fields.js";
 import * as generate from "./generate.js";
 import * as judges from "./judges.js";
 import { t } from "./messages.js";
@@ -76,6 +77,7 @@ try {
   Object.assign(server, await agents());
   await judges.begin();
   for (const part of Object.values(parts)) part.begin();
+  restoreFields();
   isReady = true;
   show();
   document.body.dataset.ready = "true";

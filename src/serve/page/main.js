@@ -18,6 +18,8 @@ import { openSettings } from "./settings.js";
 
 const parts = { play, analyse, review, mistakes, explain, generate };
 let isReady = false;
+/** The tab that is shown. */
+let shown;
 
 /** Returns the tab that the URL names. */
 const current = () => (Object.hasOwn(parts, address.read().part) ? address.read().part : "play");
@@ -30,6 +32,9 @@ function show() {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  // A tab begins at its top, however far the previous one was scrolled.
+  if (name !== shown) scrollTo(0, 0);
+  shown = name;
   if (!isReady) return;
   for (const [other, part] of Object.entries(parts)) {
     if (other !== name) part.leave();

@@ -27,6 +27,22 @@ fn every_control_has_a_name_and_fits_a_phone() {
 
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
+fn a_tab_begins_at_its_top() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    browser.screen(390, 500);
+    browser.evaluate("scrollTo(0, 10000)");
+    browser.wait("scrollY > 100");
+    browser.evaluate("document.getElementById('analyse-play').click()");
+    browser.wait("!document.getElementById('play').hidden");
+    assert_eq!(browser.evaluate("scrollY"), 0);
+    browser.assert_quiet();
+}
+
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn settings_are_kept() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {

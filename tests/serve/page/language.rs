@@ -146,7 +146,7 @@ fn a_new_language_keeps_what_was_made_and_typed() {
         let found = browser.evaluate(&format!("document.querySelector('#{field}').value"));
         assert_eq!(found, value, "{field}");
     }
-    // The dialog remains open, and the choice shows the language.
+    browser.click("#settings-open");
     assert_eq!(
         browser.evaluate("document.querySelector('#settings [name=language]').value"),
         "fr"

@@ -1,6 +1,10 @@
-//! HTML pages for viewing from disk. Each page is a single file that loads no other files.
+//! HTML pages for viewing from disk. Each page is a single file that loads no other files; its content
+//! security policy allows only its own script and style.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 const STYLE: &str = include_str!("page/base.css");
 /// The script that all pages share. It contains helpers for elements, values and tables, and reads
@@ -26,19 +30,39 @@ impl Page<'_> {
     pub fn render(self, data: &Value) -> String {
         // `</script` and `<!--` have a special meaning within a script element.
         let data = data.to_string().replace('<', r"\u003c");
+        let style = format!("\n{STYLE}{}", self.style);
+        let script = format!("\n{SCRIPT}{}", self.script);
         // All parts are inserted in one step, so placeholders that occur in a part are not
         // replaced.
         format!(
             include_str!("page/page.html"),
             title = escaped(self.title),
-            base_style = STYLE,
-            style = self.style,
+            policy = policy(&style, &script),
+            style = style,
             body = self.body,
             data = data,
-            base_script = SCRIPT,
-            script = self.script,
+            script = script,
         )
     }
+}
+
+/// Returns the content security policy of a page with this style and script.
+fn policy(style: &str, script: &str) -> String {
+    let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; \
+         base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(style)
+    )
+}
+
+/// Returns the content security policy that a rendered page states.
+#[cfg(feature = "serve")]
+pub(crate) fn policy_of(page: &str) -> Option<&str> {
+    // It precedes everything that the page shows.
+    let (_, policy) = page.split_once("<meta http-equiv=\"Content-Security-Policy\" content=\"")?;
+    Some(policy.split_once('"')?.0)
 }
 
 /// Escapes text for an element of HTML.

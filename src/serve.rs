@@ -13,6 +13,7 @@
 //! | `metrics` | counters for Prometheus |
 //! | `backends`, `networks`, `players`, `reviews` | computation |
 //! | `hosts`, `origins` | the host names that the server answers for, and the origins whose pages may send requests |
+//! | `shared` | reviews that can be read by a link |
 //! | `access` | tokens, rate limits, streams per client |
 //! | `state` | the state shared by all handlers |
 //! | `routes`, `openapi` | the endpoints and their OpenAPI description |
@@ -44,11 +45,12 @@ mod problem;
 mod request;
 mod reviews;
 mod routes;
+mod shared;
 mod state;
 mod stream;
 
 pub use access::{Tokens, TokensError};
-pub use config::{Config, Limits};
+pub use config::{Config, Limits, Sharing};
 pub use hosts::{Host, HostError};
 pub use lichess::LichessError;
 pub use lichess_account::{Lichess, LichessToken};
@@ -58,9 +60,11 @@ pub use request::is_request;
 use crate::inference::LoadError;
 use axum::Router;
 use lichess::LichessClient;
+use shared::SharedPages;
 use state::State;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -73,6 +77,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Grace period for stopped requests to send their results.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// Interval at which shared reviews that have expired are deleted, even if nobody requests them.
+const SWEEP: Duration = Duration::from_secs(600);
+
 /// Why a server ended, or failed to start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -81,6 +88,14 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The folder of shared reviews cannot be read or written.
+    #[error("cannot share reviews in {}: {source}", folder.display())]
+    Share {
+        /// The folder.
+        folder: PathBuf,
         /// The system's error.
         source: io::Error,
     },
@@ -127,7 +142,21 @@ async fn serve(
     let mut signals = Signals::new()?;
     let lichess = config.lichess.as_ref().map(LichessClient::new);
     let lichess = lichess.transpose()?;
-    let state = Arc::new(State::new(config));
+    let shared = config.sharing.as_ref().map(|sharing| {
+        SharedPages::open(sharing).map_err(|source| {
+            let folder = sharing.folder.clone();
+            ServeError::Share { folder, source }
+        })
+    });
+    let state = Arc::new(State::new(config, shared.transpose()?));
+    if let Some(shared) = state.shared.clone() {
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                shared.delete_expired();
+            }
+        });
+    }
     let loading = {
         let state = state.clone();
         runtime.spawn_blocking(move || state.load())

@@ -12,6 +12,7 @@ mod page;
 mod requests;
 mod review;
 mod review_page;
+mod share;
 mod stockfish_page;
 
 use crate::support::wait_until;

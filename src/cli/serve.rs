@@ -13,7 +13,7 @@ use std::time::Duration;
 use tessera::agent::AgentKind;
 use tessera::backend::{BackendKind, shipped};
 use tessera::command_line::{BackendArguments, TimeSpan, network_file};
-use tessera::serve::{self, Config, Host, Lichess, LichessToken, Limits, Origin, Tokens};
+use tessera::serve::{self, Config, Host, Lichess, LichessToken, Limits, Origin, Sharing, Tokens};
 
 /// Memory of a search tree, in MiB.
 const TREE: usize = 64;
@@ -71,6 +71,13 @@ pub struct Arguments {
         default_value = "https://engine.lichess.ovh"
     )]
     lichess_broker: String,
+    /// Let people share reviews by links, and keep the pages in this folder: up to 1,000, or 256 MiB.
+    /// Anyone with a link can read the review, without a token
+    #[arg(long, value_name = "FOLDER")]
+    share_in: Option<PathBuf>,
+    /// Time after which a link expires
+    #[arg(long, value_name = "TIME", default_value = "30d", requires = "share_in", value_parser = TimeSpan::positive)]
+    share_for: TimeSpan,
     /// Also load these networks, separated by commas, for the agents of their families and for
     /// requests that name them: files, or names such as tessera-world
     #[arg(long = "also", value_name = "NET", value_delimiter = ',', value_parser = network_file)]
@@ -166,6 +173,8 @@ impl Arguments {
         let writer = writer.filter(|file| file.is_file());
         let mut hosts = self.hosts;
         hosts.push(self.bind.host);
+        let time = self.share_for.0;
+        let sharing = self.share_in.map(|folder| Sharing { folder, time });
         let config = Config {
             address: SocketAddr::new(self.bind.address, self.port),
             hosts,
@@ -176,6 +185,7 @@ impl Arguments {
             tokens,
             origins: self.origins,
             lichess,
+            sharing,
             limits,
         };
         let mut told = Ok(());

@@ -22,6 +22,8 @@ use subtle::{Choice, ConstantTimeEq};
 const MANY_CLIENTS: usize = 10_000;
 /// Retry delay when too many streams are open.
 const BUSY: Duration = Duration::from_secs(5);
+/// Reviews that a client may share per hour, if requests are limited.
+const SHARES: u32 = 20;
 
 /// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -137,6 +139,7 @@ pub(super) enum Client {
 pub(super) struct Access {
     tokens: Option<Tokens>,
     rate: Option<DefaultKeyedRateLimiter<Client>>,
+    shares: Option<DefaultKeyedRateLimiter<Client>>,
     streams: Arc<Mutex<HashMap<Client, usize>>>,
     most_streams: usize,
 }
@@ -144,9 +147,11 @@ pub(super) struct Access {
 impl Access {
     pub(super) fn new(tokens: Option<Tokens>, rate: u32, most_streams: usize) -> Access {
         let rate = NonZeroU32::new(rate);
+        let shares = NonZeroU32::new(SHARES).filter(|_| rate.is_some());
         Access {
             tokens,
             rate: rate.map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
+            shares: shares.map(|shares| RateLimiter::keyed(Quota::per_hour(shares))),
             streams: Arc::default(),
             most_streams,
         }
@@ -172,15 +177,15 @@ impl Access {
     }
 
     pub(super) fn check_rate(&self, client: &Client) -> Result<(), Problem> {
-        let Some(limiter) = &self.rate else {
-            return Ok(());
-        };
-        if limiter.len() > MANY_CLIENTS {
-            limiter.retain_recent();
-        }
-        limiter.check_key(client).map_err(|early| {
-            let wait = early.wait_time_from(DefaultClock::default().now());
-            Problem::too_many("too many requests: try again later", wait)
+        check(self.rate.as_ref(), client, || {
+            "too many requests: try again later".to_owned()
+        })
+    }
+
+    /// Counts a review that a client shares.
+    pub(super) fn check_shares(&self, client: &Client) -> Result<(), Problem> {
+        check(self.shares.as_ref(), client, || {
+            format!("this server lets you share {SHARES} reviews an hour: try again later")
         })
     }
 
@@ -198,6 +203,23 @@ impl Access {
             client: client.clone(),
         })
     }
+}
+
+fn check(
+    limiter: Option<&DefaultKeyedRateLimiter<Client>>,
+    client: &Client,
+    detail: impl FnOnce() -> String,
+) -> Result<(), Problem> {
+    let Some(limiter) = limiter else {
+        return Ok(());
+    };
+    if limiter.len() > MANY_CLIENTS {
+        limiter.retain_recent();
+    }
+    limiter.check_key(client).map_err(|early| {
+        let wait = early.wait_time_from(DefaultClock::default().now());
+        Problem::too_many(detail(), wait)
+    })
 }
 
 /// An open stream.
@@ -355,5 +377,20 @@ mod tests {
         assert!(access.check_rate(&client).is_ok());
         assert!(access.check_rate(&client).is_err());
         assert!(access.check_rate(&Client::Token(1)).is_ok());
+    }
+
+    #[test]
+    fn clients_share_few_reviews_an_hour_where_requests_are_limited() {
+        let access = Access::new(None, 2, 1);
+        let shares = |access: &Access| {
+            (0..=SHARES)
+                .map(|_| access.check_shares(&Client::Token(0)).is_ok())
+                .collect::<Vec<_>>()
+        };
+        let made = shares(&access);
+        assert!(made[..SHARES as usize].iter().all(|&it| it));
+        assert!(!made[SHARES as usize]);
+        assert!(access.check_shares(&Client::Token(1)).is_ok());
+        assert!(shares(&Access::new(None, 0, 1)).into_iter().all(|it| it));
     }
 }

@@ -32,8 +32,19 @@ pub struct Config {
     pub origins: Vec<Origin>,
     /// The Lichess account for which to analyse.
     pub lichess: Option<Lichess>,
+    /// Where and how long shared reviews are kept; `None` shares none.
+    pub sharing: Option<Sharing>,
     /// The limits of a request, of a client, and of all clients together.
     pub limits: Limits,
+}
+
+/// Where and how long shared reviews are kept.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// The folder of their pages, which is created if it does not exist.
+    pub folder: PathBuf,
+    /// The time after which a page expires.
+    pub time: Duration,
 }
 
 /// The limits of a request, of a client, and of all clients together.
@@ -115,6 +126,7 @@ impl Default for Config {
             tokens: None,
             origins: Vec::new(),
             lichess: None,
+            sharing: None,
             limits: Limits::default(),
         }
     }

@@ -26,6 +26,7 @@ use utoipa::{Modify, OpenApi};
         routes::analyse,
         routes::review,
         routes::outline,
+        routes::share,
         routes::judge,
         routes::generate,
         routes::explain,

@@ -32,12 +32,13 @@ macro_rules! files {
 }
 const FILES: &[(&str, &[u8])] = files! {
     "address.js" "analyse.js" "analyses.js" "api.js" "beside.js" "board.css" "board.js" "chart.js" "clock.js"
-    "compare.js" "docs.js" "dom.js" "draw.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "files.js" "game.js"
-    "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "kept.js" "lines.js" "main.js" "material.js"
-    "messages.js" "messages_de.js" "messages_es.js" "messages_fr.js" "mistakes.js" "movelist.js" "notation.js"
-    "openings.js" "opponents.js" "people.js" "pgn.js" "play.js" "played.js" "practice.js" "promotion.js" "rating.js"
-    "review.css" "review.js" "review_games.js" "review_judged.js" "review_retry.js" "review_view.js" "score.js"
-    "settings.js" "setup.js" "sound.js" "stockfish.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
+    "compare.js" "docs.js" "dom.js" "draw.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "fields.js" "files.js"
+    "game.js" "generate.js" "illegal.js" "imagine.js" "judges.js" "judging.js" "kept.js" "lines.js" "main.js"
+    "material.js" "messages.js" "messages_de.js" "messages_es.js" "messages_fr.js" "mistakes.js" "movelist.js"
+    "notation.js" "openings.js" "opponents.js" "people.js" "pgn.js" "play.js" "played.js" "practice.js"
+    "promotion.js" "rating.js" "review.css" "review.js" "review_games.js" "review_judged.js" "review_retry.js"
+    "review_share.js" "review_view.js" "score.js" "settings.js" "setup.js" "sound.js" "stockfish.js" "store.js"
+    "study.js" "style.css" "tree.js" "typed.js"
 };
 /// The parts of the review page that the web page shares.
 const REVIEW: &[(&str, &[u8])] = &[
@@ -162,7 +163,8 @@ fn file(files: &[&'static [(&'static str, &'static [u8])]], name: Name) -> Respo
     guarded(([(header::CONTENT_TYPE, kind)], bytes).into_response())
 }
 
-fn guarded(mut response: Response) -> Response {
+/// Adds the headers of every file of the page to a response.
+pub(super) fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -273,6 +275,12 @@ mod tests {
             .flat_map(|(_, text)| messages_of(text))
             .chain(messages_in(PAGE))
             .collect();
+        for (name, text) in &modules {
+            assert!(
+                !text.contains("confirmed(\""),
+                "{name}: an untranslated question"
+            );
+        }
         assert_eq!(languages.len(), 3);
         for (name, text) in languages {
             let table = &text[text.find('{').unwrap()..=text.rfind('}').unwrap()];

@@ -41,6 +41,7 @@ fn kind_of(status: StatusCode) -> (&'static str, &'static str) {
         StatusCode::UNAUTHORIZED => ("/problems/unauthorised", "Token required"),
         StatusCode::TOO_MANY_REQUESTS => ("/problems/too-many-requests", "Too many requests"),
         StatusCode::SERVICE_UNAVAILABLE => ("/problems/unavailable", "Temporarily unavailable"),
+        StatusCode::INSUFFICIENT_STORAGE => ("/problems/full", "No room left"),
         _ => ("/problems/internal", "Internal error"),
     }
 }
@@ -119,6 +120,12 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, "/openapi.json lists the endpoints")
     }
 
+    /// Returns the problem for a link or a review that a server without shared reviews should share.
+    pub(super) fn not_shared() -> Problem {
+        let detail = "this server shares no reviews: start it with `--share-in` and a folder";
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
     pub(super) fn wrong_method() -> Problem {
         Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -138,6 +145,11 @@ impl Problem {
 
     pub(super) fn unavailable(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).after(Duration::from_secs(1))
+    }
+
+    /// Returns the problem for something for which there is no room until `wait` has passed.
+    pub(super) fn full(detail: impl Into<String>, wait: Duration) -> Problem {
+        Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail).after(wait)
     }
 
     /// Returns the problem for a failing device.

@@ -11,6 +11,7 @@ mod judge;
 mod moves;
 mod people;
 mod review;
+mod share;
 
 pub(super) use agents::*;
 pub(super) use analyse::*;
@@ -23,6 +24,7 @@ pub(super) use judge::*;
 pub(super) use moves::*;
 pub(super) use people::*;
 pub(super) use review::*;
+pub(super) use share::*;
 
 use super::gate::{admit, observe, own_hosts};
 use super::origins::Origin;
@@ -52,6 +54,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/v1/generate", post(generate))
         .route("/v1/review", post(review))
         .route("/v1/review/outline", post(outline))
+        .route("/v1/review/share", post(share))
         .route("/v1/judge", post(judge))
         .route("/v1/explain", post(explain))
         .route("/v1/attention", post(attention))
@@ -62,6 +65,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(async || (JSON, OPENAPI)))
+        .route("/shared/{name}", get(shared))
         .merge(page::router())
         .merge(guarded)
         .fallback(async || Problem::not_found())

@@ -10,6 +10,7 @@ use super::players::{Answer, Event, Places, Players};
 use super::problem::Problem;
 use super::request::Question;
 use super::reviews::Reviews;
+use super::shared::SharedPages;
 use crate::inference::LoadError;
 use crate::play::Control;
 use parking_lot::Mutex;
@@ -27,6 +28,8 @@ pub(super) struct State {
     /// Slots for the judge's scores of single positions.
     pub(super) judging: Places,
     pub(super) reviews: Reviews,
+    /// The reviews that can be read by a link, if this server shares any.
+    pub(super) shared: Option<Arc<SharedPages>>,
     backends: Backends,
     networks: OnceLock<Arc<Networks>>,
     closing: AtomicBool,
@@ -44,7 +47,7 @@ impl Drop for StopOnDrop {
 }
 
 impl State {
-    pub(super) fn new(config: Config) -> State {
+    pub(super) fn new(config: Config, shared: Option<SharedPages>) -> State {
         let limits = &config.limits;
         let backends = Backends::default();
         State {
@@ -55,6 +58,7 @@ impl State {
             evaluations: Places::new(limits.evaluations, limits.queue),
             judging: Places::new(limits.parallel, limits.queue),
             reviews: Reviews::new(limits.queue),
+            shared: shared.map(Arc::new),
             backends,
             networks: OnceLock::new(),
             closing: AtomicBool::new(false),

@@ -101,7 +101,15 @@ impl Browser {
 
     /// Sets the size of the screen in pixels.
     pub fn screen(&mut self, width: u32, height: u32) {
-        let is_phone = width < 600;
+        self.show(width, height, width < 600);
+    }
+
+    /// Sets the size of a window whose scroll bars take room, in pixels.
+    pub fn window(&mut self, width: u32, height: u32) {
+        self.show(width, height, false);
+    }
+
+    fn show(&mut self, width: u32, height: u32, is_phone: bool) {
         let screen =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
         self.send("Emulation.setDeviceMetricsOverride", screen);

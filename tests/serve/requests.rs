@@ -314,7 +314,7 @@ fn every_status_is_described() {
                     &format!("{token}{json}Content-Length: 900000000\r\n"),
                 ),
             ]);
-            let rest = [200, 404, 408, 429, 500, 503];
+            let rest = [200, 201, 404, 408, 429, 500, 503, 507];
             for status in declared.union(&answered) {
                 let is_both = declared.contains(status) && answered.contains(status);
                 let is_rare = declared.contains(status) && rest.contains(status);

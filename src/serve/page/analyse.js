@@ -2,7 +2,7 @@
 
 import { hash } from "./address.js";
 import * as beside from "./beside.js";
-import { isAbort, stream } from "./api.js";
+import { ServerError, isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
 import { element, finder, playFrom, trouble } from "./dom.js";
 import { edit } from "./editor.js";
@@ -158,7 +158,7 @@ async function analyse() {
       request.limits = searches(player) ? { nodes } : {};
       for await (const update of stream("/v1/analyse", request, own.signal)) {
         if (running !== own) return;
-        if (update.event === "error") throw new Error(update.detail);
+        if (update.event === "error") throw new ServerError(update.status, update);
         node.known = { ...update, statistics: update.statistics ?? node.known?.statistics };
         showUpdate(node.known, node);
       }

@@ -1,11 +1,28 @@
 // Requests to the server.
 
-import { t } from "./messages.js";
+import { language, message, t } from "./messages.js";
+
+/** What the server's English details say, for readers of other languages, by the type of the problem. The details of
+ * other types are needed to correct a request. */
+const SENTENCES = {
+  "/problems/too-many-requests": message("The server has too much to do, or you asked too often: try again later."),
+  "/problems/unavailable": message("The server is starting or stopping: try again in a moment."),
+  "/problems/full": message("The server has no room left for this."),
+  "/problems/too-large": message("This is too long for the server."),
+  "/problems/unauthorised": message("The server does not know this token."),
+  "/problems/internal": message("The server made a mistake."),
+};
+
+/** Returns what a problem says, in the reader's language if possible. */
+function said(problem) {
+  const sentence = language !== "en" && SENTENCES[problem.type];
+  return sentence ? t(sentence) : problem.detail?.replace(/`([^`]*)`/g, "“$1”");
+}
 
 /** An error response from the server. */
 export class ServerError extends Error {
   constructor(status, problem) {
-    super(problem?.detail?.replace(/`([^`]*)`/g, "“$1”") ?? t("the server answers {status}", { status }));
+    super((problem && said(problem)) ?? t("the server answers {status}", { status }));
     this.status = status;
     this.field = problem?.field;
   }

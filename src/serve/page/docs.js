@@ -70,7 +70,7 @@ const content = (of) =>
 function example(path, body) {
   const text = JSON.stringify(body);
   const command = `curl ${location.origin}${path} \\\n  -H 'Content-Type: application/json' -d '${text}'`;
-  const answer = element("pre", { hidden: true });
+  const answer = element("pre", { hidden: true, tabIndex: 0 });
   const button = element("button", { type: "button", textContent: "Try it" });
   button.addEventListener("click", async () => {
     button.disabled = true;
@@ -84,7 +84,7 @@ function example(path, body) {
     }
     button.disabled = false;
   });
-  return [element("pre", { textContent: command }), button, answer];
+  return [element("pre", { textContent: command, tabIndex: 0 }), button, answer];
 }
 
 function operation(path, method, it) {

@@ -83,6 +83,7 @@ async function explain() {
   at("figure").replaceChildren();
   at("legend").textContent = "";
   at("values").textContent = "";
+  at("save").disabled = !name || Boolean(ending);
   if (!name) return say(t("No network here can be looked into."));
   if (ending) return say(t("The game is over: {why}. There is nothing to explain.", { why: t(ending.why) }));
   if (isAttention && network(name).family === WITHOUT_ATTENTION) return say(t("This network has no attention: choose another picture."));

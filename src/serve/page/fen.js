@@ -8,10 +8,13 @@ import { t } from "./messages.js";
 /** Returns whether a text is meant as a FEN rather than as moves. */
 export const isFen = (text) => /^(?!1\/2-1\/2)\S+\/\S+\//.test(tidy(text.slice(0, 200)));
 
-/** Returns a FEN without quotes and the words of a UCI command, with blanks for underscores, small letters for the side
- * to move, and numbers for counters that are dashes. */
+/** What comes before a FEN in the address of an analysis. */
+const ADDRESS = /^https?:\/\/\S*?\/(?=[pnbrqkPNBRQK1-8]+\/)/;
+
+/** Returns a FEN without quotes, the words of a UCI command and the rest of an address, with blanks for underscores, small
+ * letters for the side to move, and numbers for counters that are dashes. */
 function tidy(text) {
-  const bare = text.replace(/["'“”„«»`]/g, "").replace(/[–—]/g, "-").replace(/^\s*(position\s)?\s*(fen\s)?/i, "");
+  const bare = text.replace(/["'“”„«»`]/g, "").replace(/[–—]/g, "-").replace(/^\s*(position\s)?\s*(fen(:|\s))?\s*/i, "").replace(ADDRESS, "").replace(/\?\S*$/, "");
   const [board, turn, castling, passant, ...counters] = bare.trim().split(/[\s_]+/);
   const side = /^(w|b|white|black)$/i.test(turn) ? turn[0].toLowerCase() : turn;
   const numbers = counters.map((it, place) => (it === "-" && place < 2 ? String(place) : it));

@@ -1,15 +1,17 @@
 // Games that a network generates, replayed on the board.
 
-import { isAbort, stream } from "./api.js";
+import { ServerError, isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
 import { analyse, element, finder, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { Game, numbered } from "./game.js";
 import { plural, t } from "./messages.js";
 import { listNetworks, server } from "./opponents.js";
-import { copy, save } from "./store.js";
+import { copy, recallHere, rememberHere, save } from "./store.js";
 import { Tree } from "./tree.js";
 
+/** The key under which the games are stored, for a reload. */
+const KEY = "generated";
 /** Number of milliseconds that a move stays on the board. */
 const PACE = 700;
 
@@ -49,16 +51,27 @@ function replay(isOn) {
   at("run").textContent = isOn ? t("Pause") : t("Replay");
 }
 
-function choose(written, button) {
+function choose(written, button, isReplayed = true) {
   const { tree } = Tree.fromPgn(written.pgn);
   shown = { game: tree.game(tree.end()), pgn: written.pgn, ply: 0 };
   for (const it of at("games").querySelectorAll("button")) it.removeAttribute("aria-current");
   button.setAttribute("aria-current", "true");
   draw();
-  replay(true);
+  replay(isReplayed);
 }
 
-function add(written) {
+/** Removes the games from the page. */
+function clear() {
+  games = [];
+  shown = { game: new Game(), pgn: "", ply: 0 };
+  at("games").replaceChildren();
+  at("tools").hidden = true;
+  replay(false);
+  draw();
+}
+
+/** Adds a game to the list; the first is replayed unless it was written before a reload. */
+function add(written, isNew = true) {
   games.push(written);
   const sans = written.moves.map(({ san }) => san);
   const opening = numbered(sans.slice(0, 8), "white", 1);
@@ -68,7 +81,7 @@ function add(written) {
   button.addEventListener("click", () => choose(written, button));
   at("games").append(element("li", {}, button));
   at("tools").hidden = false;
-  if (games.length === 1) choose(written, button);
+  if (games.length === 1) choose(written, button, isNew);
 }
 
 /** Returns the moves of an opening, without numbers. */
@@ -83,15 +96,15 @@ form.addEventListener("submit", async (event) => {
   const request = { moves: opening(fields.opening ?? "") };
   for (const name of numbers) if (fields[name]) request[name] = Number(fields[name]);
   for (const name of ["network", "result"]) if (fields[name]) request[name] = fields[name];
-  games = [];
-  at("games").replaceChildren();
+  clear();
   at("stop").hidden = false;
   at("status").textContent = t("The network is writing…");
   trouble("");
   try {
     for await (const update of stream("/v1/generate", request, own.signal)) {
-      if (update.event === "error") throw new Error(update.detail);
+      if (update.event === "error") throw new ServerError(update.status, update);
       add(update);
+      rememberHere(KEY, games);
       at("status").textContent = t("{written} of {count} games written.", { written: games.length, count: request.games ?? 1 });
     }
   } catch (error) {
@@ -124,6 +137,20 @@ export function press(key) {
   return key in steps;
 }
 
+/** Shows the games that were here before a reload. */
+function restore() {
+  const kept = recallHere(KEY);
+  const isGame = (it) => typeof it?.pgn === "string" && Array.isArray(it.moves);
+  if (!Array.isArray(kept) || !kept.every(isGame)) return;
+  try {
+    for (const written of kept) add(written, false);
+  } catch (error) {
+    // They are damaged.
+    console.warn(error.message);
+    clear();
+  }
+}
+
 export function begin() {
   listNetworks(form.elements.network, ({ family }) => family === "gpt");
   form.elements.games.max = server.limits.games;
@@ -132,6 +159,7 @@ export function begin() {
   at("start").disabled = !has;
   at("status").textContent = has ? t("Let a network write whole games, and watch them.") : t("No network here writes games.");
   draw();
+  if (has) restore();
 }
 
 export const enter = () => board.redraw();

@@ -5,6 +5,7 @@ import * as analyse from "./analyse.js";
 import { agents } from "./api.js";
 import { element, trouble } from "./dom.js";
 import * as explain from "./explain.js";
+import { restoreFields } from "./fields.js";
 import * as generate from "./generate.js";
 import * as judges from "./judges.js";
 import { t } from "./messages.js";
@@ -17,6 +18,8 @@ import { openSettings } from "./settings.js";
 
 const parts = { play, analyse, review, mistakes, explain, generate };
 let isReady = false;
+/** The tab that is shown. */
+let shown;
 
 /** Returns the tab that the URL names. */
 const current = () => (Object.hasOwn(parts, address.read().part) ? address.read().part : "play");
@@ -29,12 +32,15 @@ function show() {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  // A tab begins at its top, however far the previous one was scrolled.
+  if (name !== shown) scrollTo(0, 0);
+  shown = name;
   if (!isReady) return;
   for (const [other, part] of Object.entries(parts)) {
     if (other !== name) part.leave();
   }
   const { part, fen, isDamaged } = address.read();
-  parts[name].enter(fen);
+  parts[name].enter(part === name ? fen : "");
   if (isDamaged) trouble(t("The link is damaged, so its position is missing: it may have been cut off."));
   if (part && part !== name) trouble(t("The link names no part of this page: there is no “{part}”.", { part }));
 }
@@ -76,6 +82,7 @@ try {
   Object.assign(server, await agents());
   await judges.begin();
   for (const part of Object.values(parts)) part.begin();
+  restoreFields();
   isReady = true;
   show();
   document.body.dataset.ready = "true";

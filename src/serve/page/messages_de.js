@@ -514,5 +514,18 @@ export default {
   "Black O-O-O": "Schwarz O-O-O",
   "Clear": "Leeren",
   "Initial position": "Grundstellung",
-  "Use this position": "Diese Stellung verwenden"
+  "Use this position": "Diese Stellung verwenden",
+  "Share": "Teilen",
+  "Share this review": "Diese Auswertung teilen",
+  "Link": "Link",
+  "Anyone with this link can read the review until {date}.": "Wer diesen Link hat, kann die Auswertung bis {date} lesen.",
+  "The browser does not let this page copy. The link is selected: copy it yourself.": "Der Browser lässt diese Seite nicht kopieren. Der Link ist markiert: Kopiere ihn selbst.",
+  "The review was not shared: {why}": "Die Auswertung wurde nicht geteilt: {why}",
+  "The server has too much to do, or you asked too often: try again later.": "Der Server hat zu viel zu tun, oder du hast zu oft gefragt: Versuche es später noch einmal.",
+  "The server is starting or stopping: try again in a moment.": "Der Server startet oder wird beendet: Versuche es gleich noch einmal.",
+  "The server has no room left for this.": "Der Server hat dafür keinen Platz mehr.",
+  "This is too long for the server.": "Das ist zu lang für den Server.",
+  "The server does not know this token.": "Der Server kennt dieses Zugangstoken nicht.",
+  "The server made a mistake.": "Der Server hat einen Fehler gemacht.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "Diese Partie für die Stellung des Links verlassen? Sie bleibt als unbeendet erhalten."
 };

@@ -514,5 +514,18 @@ export default {
   "Black O-O-O": "Negras O-O-O",
   "Clear": "Vaciar",
   "Initial position": "Posición inicial",
-  "Use this position": "Usar esta posición"
+  "Use this position": "Usar esta posición",
+  "Share": "Compartir",
+  "Share this review": "Compartir esta revisión",
+  "Link": "Enlace",
+  "Anyone with this link can read the review until {date}.": "Quien tenga este enlace puede leer la revisión hasta el {date}.",
+  "The browser does not let this page copy. The link is selected: copy it yourself.": "El navegador no permite copiar a esta página. El enlace está seleccionado: cópialo tú.",
+  "The review was not shared: {why}": "No se ha compartido la revisión: {why}",
+  "The server has too much to do, or you asked too often: try again later.": "El servidor tiene demasiado trabajo o has preguntado demasiado: inténtalo más tarde.",
+  "The server is starting or stopping: try again in a moment.": "El servidor está arrancando o deteniéndose: inténtalo en un momento.",
+  "The server has no room left for this.": "El servidor ya no tiene sitio para esto.",
+  "This is too long for the server.": "Esto es demasiado largo para el servidor.",
+  "The server does not know this token.": "El servidor no conoce este token.",
+  "The server made a mistake.": "El servidor ha cometido un error.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "¿Dejar esta partida por la posición del enlace? Se guarda como inacabada."
 };

@@ -514,5 +514,18 @@ export default {
   "Black O-O-O": "Noirs O-O-O",
   "Clear": "Vider",
   "Initial position": "Position initiale",
-  "Use this position": "Utiliser cette position"
+  "Use this position": "Utiliser cette position",
+  "Share": "Partager",
+  "Share this review": "Partager cette révision",
+  "Link": "Lien",
+  "Anyone with this link can read the review until {date}.": "Quiconque a ce lien peut lire la révision jusqu'au {date}.",
+  "The browser does not let this page copy. The link is selected: copy it yourself.": "Le navigateur ne laisse pas cette page copier. Le lien est sélectionné : copiez-le vous-même.",
+  "The review was not shared: {why}": "La révision n'a pas été partagée : {why}",
+  "The server has too much to do, or you asked too often: try again later.": "Le serveur a trop à faire, ou vous avez demandé trop souvent : réessayez plus tard.",
+  "The server is starting or stopping: try again in a moment.": "Le serveur démarre ou s'arrête : réessayez dans un instant.",
+  "The server has no room left for this.": "Le serveur n'a plus de place pour cela.",
+  "This is too long for the server.": "C'est trop long pour le serveur.",
+  "The server does not know this token.": "Le serveur ne connaît pas ce jeton.",
+  "The server made a mistake.": "Le serveur a fait une erreur.",
+  "Leave this game for the position of the link? It is kept as unfinished.": "Quitter cette partie pour la position du lien ? Elle est conservée comme inachevée."
 };

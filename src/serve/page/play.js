@@ -38,6 +38,8 @@ let view = "white";
 let ply = 0;
 /** The pending request for the opponent's move or for a hint. */
 let waiting;
+/** Whether the request for the opponent's move failed. */
+let isUnanswered = false;
 
 const say = (text) => (at("status").textContent = text);
 const isLive = () => ply === match.game.moves.length;
@@ -248,6 +250,7 @@ async function theirMove() {
 /** Requests a move; returns nothing if it is no longer wanted. After a failure, `retry` is offered. */
 async function ask(request, retry) {
   waiting = new AbortController();
+  isUnanswered = false;
   trouble("");
   try {
     return await post("/v1/move", request, waiting.signal);
@@ -256,6 +259,7 @@ async function ask(request, retry) {
       trouble(error.message, retry);
       if (isMine()) return;
       clock.stop();
+      isUnanswered = true;
       say(t("Your opponent cannot answer: try again, or take a move back."));
     }
   }
@@ -423,9 +427,10 @@ export function begin() {
 /** Opens the tab; the URL may contain a position to start from. */
 export async function enter(fen) {
   board.redraw();
+  if (!fen && isUnanswered && match.stage === "playing" && !isMine()) return go();
   if (!fen || (match.stage === "setup" && fen === match.fen)) return;
   const isRunning = match.stage === "playing" && match.game.moves.length > 0;
-  const isLeft = !isRunning || (await confirmed("Leave this game for the position of the link? It is kept as unfinished.", "New game"));
+  const isLeft = !isRunning || (await confirmed(t("Leave this game for the position of the link? It is kept as unfinished."), t("New game")));
   if (!isLeft) return address.write("play");
   leaveGame();
   setup.startFrom(fen);

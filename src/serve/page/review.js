@@ -1,7 +1,7 @@
 // A reviewed game: each ply as it is searched, followed by marks, reasons, and the moves that
 // people of each rating play.
 
-import { html, isAbort, stream } from "./api.js";
+import { ServerError, html, isAbort, stream } from "./api.js";
 import { analyse, element, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { chosenJudge, describeJudge } from "./judges.js";
@@ -12,6 +12,7 @@ import { load, offer, showForm, showWaiting, whenAsked } from "./review_games.js
 import { gameOf, judgeOf, judged } from "./review_judged.js";
 import { isBad, openingOf, player, scoresOf, titleOf } from "./review_parts.js";
 import { tryAgain } from "./review_retry.js";
+import { canShare, linkTo, showLink } from "./review_share.js";
 import { actions, at, board, drawAll, drawGraph, keys, placeOnBoard, state } from "./review_view.js";
 import { openSettings } from "./settings.js";
 import { recallHere, rememberHere, save } from "./store.js";
@@ -25,6 +26,8 @@ let running;
 let asked;
 /** The reviewed game as PGN. */
 let annotated;
+/** Its link, once it is shared. */
+let link;
 let isDrawing = false;
 
 const say = (text) => (at("status").textContent = text);
@@ -49,7 +52,7 @@ async function review(request) {
     }
     for await (const update of stream("/v1/review", whole, own.signal)) {
       if (running !== own) return;
-      if (update.event === "error") throw new Error(update.detail);
+      if (update.event === "error") throw new ServerError(update.status, update);
       if (update.event === "game") {
         if (!isBegun) begun(update.report);
         keep(whole);
@@ -79,11 +82,11 @@ function begun(report, isByBrowser) {
   at("shown").hidden = false;
   at("progress").hidden = false;
   at("progress").removeAttribute("value");
-  annotated = undefined;
+  annotated = link = undefined;
   at("title").textContent = titleOf(report);
   at("opening").textContent = openingOf(report);
   at("scores").textContent = "";
-  for (const name of ["save", "pgn"]) at(name).disabled = true;
+  for (const name of ["save", "pgn", "share"]) at(name).disabled = true;
   at("another").textContent = t("Cancel");
   say(isByBrowser ? t("Stockfish searches the positions in this browser.") : t("Searching the positions."));
   drawAll();
@@ -126,7 +129,7 @@ function finished({ report, pgn }) {
   if (report.side) keepMistakes(report.side);
   at("progress").hidden = true;
   at("scores").replaceChildren(...scoresOf(report));
-  for (const name of ["save", "pgn"]) at(name).disabled = false;
+  for (const name of ["save", "pgn", "share"]) at(name).disabled = false;
   at("another").textContent = t("Another game");
   const count = report.plies.filter((ply) => isBad(ply) && (!report.side || ply.side === report.side)).length;
   const told = plural(count, t("{count} move to look at.", { count }), t("{count} moves to look at.", { count }));
@@ -172,6 +175,21 @@ async function savePage() {
   }
 }
 
+async function share() {
+  const { report } = state;
+  at("share").disabled = true;
+  try {
+    const own = link ?? (await linkTo(asked));
+    if (state.report !== report) return;
+    link = own;
+    showLink(link);
+  } catch (error) {
+    trouble(t("The review was not shared: {why}", { why: error.message }), share);
+  } finally {
+    at("share").disabled = false;
+  }
+}
+
 whenAsked(review);
 addEventListener("review-choose", close);
 actions.tryAgain = (ply) => tryAgain(ply, { nodes: asked.nodes, elo: asked.elo }, judgeOf(asked));
@@ -181,6 +199,7 @@ actions.practise = (side) => {
 };
 at("another").addEventListener("click", close);
 at("save").addEventListener("click", savePage);
+at("share").addEventListener("click", share);
 at("pgn").addEventListener("click", () => save(annotated, fileName("pgn")));
 at("from").addEventListener("click", () => playFrom(fenOf(board.game.position)));
 at("analyse").addEventListener("click", () => {
@@ -207,6 +226,7 @@ addEventListener("settings", showJudge);
 
 export function begin() {
   showJudge();
+  at("share").hidden = !canShare();
   const request = recallHere(KEY);
   if (typeof request?.pgn !== "string") return;
   offer(request.pgn);

@@ -123,9 +123,11 @@ export function draw() {
   else drawWords();
   showBar(at("bar"), line || trying ? null : winAt(report, ply), view === "black");
   for (const [name, side] of [["above", opposite(view)], ["below", view]]) {
-    const rating = report[side].rating ? ` (${report[side].rating})` : "";
+    const { rating } = report[side];
     const [who, taken, time] = at(name).children;
-    who.textContent = `${player(report, side)}${rating}`;
+    // Opponents of this page have their rating in the name.
+    const isNamed = player(report, side).includes(String(rating));
+    who.textContent = rating && !isNamed ? `${player(report, side)} (${rating})` : player(report, side);
     showTaken(taken, board.game, side);
     time.textContent = clockAt(report, side, ply);
   }

@@ -1,6 +1,7 @@
 // A person's settings for the page, stored in the browser.
 
 import { svg } from "./dom.js";
+import { keepFields } from "./fields.js";
 import { recall, remember } from "./store.js";
 
 const USUAL = { language: "auto", theme: "auto", board: "wood", pieces: "cburnett", sound: true, coordinates: true };
@@ -52,8 +53,11 @@ function picture(drawing, color, role) {
 form.addEventListener("change", ({ target: { name, type, checked, value } }) => {
   chosen[name] = type === "checkbox" ? checked : value;
   remember("settings", chosen);
-  // The page is translated while it loads; everything on it is stored.
-  if (name === "language") return location.reload();
+  if (name === "language") {
+    // The page is translated while it loads.
+    keepFields();
+    return location.reload();
+  }
   apply();
   dispatchEvent(new CustomEvent("settings"));
 });

@@ -105,6 +105,8 @@ pub(in crate::serve) struct LimitsDescription {
     requests_per_second: u32,
     /// Requests that may wait in the queue.
     queue: usize,
+    /// Time for which a shared review can be read, in seconds; null if this server shares none.
+    shared_s: Option<u64>,
 }
 
 /// The available agents.
@@ -178,6 +180,7 @@ pub(in crate::serve) async fn agents(
             streams: limits.streams,
             requests_per_second: limits.rate,
             queue: limits.queue,
+            shared_s: state.config.sharing.as_ref().map(|it| it.time.as_secs()),
         },
     }))
 }

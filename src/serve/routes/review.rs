@@ -39,7 +39,7 @@ pub(in crate::serve) struct ReviewEnd {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct ReviewAnswer {
-    games: Vec<ReviewedGame>,
+    pub(super) games: Vec<ReviewedGame>,
     /// The games' summary, and the games that could not be read.
     summary: Summary,
 }
@@ -122,12 +122,11 @@ pub(in crate::serve) async fn review(
     let open = format
         .map(|_| state.access.open_stream(&client))
         .transpose()?;
+    let Some(format) = format else {
+        return Ok(written(kind, reviewed(&state, task).await?));
+    };
     let (control, stop) = state.control();
     let updates = ReceiverStream::new(start(&state, networks, task, control)?);
-    let Some(format) = format else {
-        let answer = finished(updates).await?;
-        return Ok(written(kind, answer));
-    };
     let held = (open, stop);
     let updates = updates.map(move |update| {
         // A client that leaves drops it, which stops the searches.
@@ -202,6 +201,14 @@ fn start(
         reviewer.review_all(&task)
     });
     Ok(heard)
+}
+
+/// Returns the reviews. If the client leaves, they stop.
+pub(super) async fn reviewed(state: &Arc<State>, task: Reviewing) -> Result<ReviewAnswer, Problem> {
+    let networks = state.networks()?.clone();
+    searching(&networks, &task)?;
+    let (control, _stop) = state.control();
+    finished(ReceiverStream::new(start(state, networks, task, control)?)).await
 }
 
 /// Returns all reviews once the last one is finished.

@@ -23,6 +23,30 @@ fn moves(part: &str) -> String {
     count(&format!("#{part}-moves button"))
 }
 
+/// An opponent that could not be reached is asked again when the player returns to the game.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn a_game_goes_on_once_the_server_is_back() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.evaluate(
+        "window.online = fetch; window.fetch = async () => { throw new TypeError('Failed to fetch'); }",
+    );
+    browser.type_move("play", "e4");
+    browser.wait(&contains("#trouble", "The server does not answer"));
+    browser.wait(&contains(STATUS, "cannot answer"));
+    // The message and its button are gone after a click.
+    browser.click("#trouble");
+    browser.evaluate("location.hash = 'analyse'");
+    browser.wait("!document.getElementById('analyse').hidden");
+    browser.evaluate("window.fetch = window.online");
+    browser.evaluate("location.hash = 'play'");
+    browser.wait(&format!("{} === 2", moves("play")));
+    browser.assert_quiet();
+}
+
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
 fn an_analysis_stays_whatever_is_opened() {

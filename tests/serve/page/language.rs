@@ -109,3 +109,47 @@ fn every_language_fits_on_small_screens() {
         browser.assert_quiet();
     }
 }
+
+/// A language is chosen without losing what is on the page.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn a_new_language_keeps_what_was_made_and_typed() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "generate") else {
+        return;
+    };
+    browser.fill("#generate-form [name=games]", "2");
+    browser.fill("#generate-form [name=opening]", "1. d4 d5");
+    browser.click("#generate-start");
+    let games = count("#generate-games li");
+    browser.wait(&format!(
+        "{games} === 2 && document.getElementById('generate-stop').hidden"
+    ));
+    let list = "[...document.querySelectorAll('#generate-games li')] \
+                .map((it) => it.textContent.replace(/^.*?: /, '')).join()";
+    let written = browser.evaluate(list);
+    browser.fill("#review-form [name=pgn]", "1. e4 e5 *");
+    browser.fill("#analyse-form [name=text]", "1. c4");
+    browser.fill("#review-form [name=side]", "black");
+    browser.click("#settings-open");
+    browser.fill("#settings [name=language]", "fr");
+    browser.wait("document.documentElement?.lang === 'fr' && document.body?.dataset.ready");
+    assert_eq!(browser.evaluate(&games), 2);
+    assert_eq!(browser.evaluate(list), written);
+    for (field, value) in [
+        ("generate-form [name=opening]", "1. d4 d5"),
+        ("generate-form [name=games]", "2"),
+        ("review-form [name=pgn]", "1. e4 e5 *"),
+        ("review-form [name=side]", "black"),
+        ("analyse-form [name=text]", "1. c4"),
+    ] {
+        let found = browser.evaluate(&format!("document.querySelector('#{field}').value"));
+        assert_eq!(found, value, "{field}");
+    }
+    browser.click("#settings-open");
+    assert_eq!(
+        browser.evaluate("document.querySelector('#settings [name=language]').value"),
+        "fr"
+    );
+    browser.assert_quiet();
+}

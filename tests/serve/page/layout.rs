@@ -64,6 +64,41 @@ fn the_board_uses_every_screen() {
     }
 }
 
+/// In a narrow window, a scroll bar neither covers the board nor makes the page scroll sideways.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn a_scroll_bar_leaves_the_board_whole() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    // Every tab is longer than the window.
+    browser.evaluate(
+        "document.getElementById('tabs').append(Object.assign(document.createElement('div'), \
+           { style: 'height: 100rem' }))",
+    );
+    for part in ["play", "analyse", "explain", "generate"] {
+        browser.evaluate(&format!("location.hash = '{part}'"));
+        for (width, height) in [(390, 844), (768, 1024), (1024, 768), (1280, 600)] {
+            browser.window(width, height);
+            let window = format!("{part} at {width}×{height}");
+            browser.wait(&seen(&format!("#{part}-board")));
+            let [all, inside, edge] = [
+                "document.documentElement.scrollWidth",
+                "document.documentElement.clientWidth",
+                "document.querySelector('main:not([hidden]) .board').getBoundingClientRect().right",
+            ]
+            .map(|it| browser.evaluate(it).as_f64().unwrap());
+            assert!(inside < f64::from(width), "{window}: no scroll bar");
+            assert!(
+                all <= inside && edge <= inside,
+                "{window}: {all}, {edge}, {inside}"
+            );
+        }
+    }
+    browser.assert_quiet();
+}
+
 /// In a review, the board and the reason for a mark are on the screen together.
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]

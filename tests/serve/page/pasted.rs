@@ -132,6 +132,46 @@ fn a_game_with_long_comments_is_read() {
     assert_eq!(server.post("/v1/review/outline", &outline).status, 200);
 }
 
+/// A FEN is found in what people copy along with it.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn a_fen_is_read_with_what_surrounds_it() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    let fen = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1";
+    let hash = format!("location.hash === '#analyse/{}'", fen.replace(' ', "_"));
+    for text in [
+        format!("FEN: {fen}"),
+        format!("fen:{fen}"),
+        format!("position fen {fen}"),
+        format!("“{fen}”"),
+        "8/8/8/4k3/8/8/4P3/4K3 W - - - -".to_owned(),
+        "8/8/8/4k3/8/8/4P3/4K3".to_owned(),
+        format!("https://lichess.org/analysis/{}", fen.replace(' ', "_")),
+        format!(
+            "https://lichess.org/analysis/standard/{}?color=white",
+            fen.replace(' ', "_")
+        ),
+        format!(
+            "http://{}/#analyse/{}",
+            server.address,
+            fen.replace(' ', "_")
+        ),
+    ] {
+        browser.load("1. e4");
+        browser.wait(&format!("{SANS} === '1. e4'"));
+        browser.load(&text);
+        assert_eq!(browser.text("#analyse-problem"), "", "{text}");
+        assert_eq!(browser.evaluate(&hash), true, "{text}");
+    }
+    // A link to no part of the page only says so.
+    browser.go(&format!("http://{}/#nonsense/x", server.address));
+    browser.wait(&contains("#trouble", "no “nonsense”"));
+    assert_eq!(browser.text("#play-fen-problem"), "");
+}
+
 /// A draw by repetition has to be claimed, so the position can still be analysed.
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]

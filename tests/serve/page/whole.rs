@@ -27,6 +27,22 @@ fn every_control_has_a_name_and_fits_a_phone() {
 
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
+fn a_tab_begins_at_its_top() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    browser.screen(390, 500);
+    browser.evaluate("scrollTo(0, 10000)");
+    browser.wait("scrollY > 100");
+    browser.evaluate("document.getElementById('analyse-play').click()");
+    browser.wait("!document.getElementById('play').hidden");
+    assert_eq!(browser.evaluate("scrollY"), 0);
+    browser.assert_quiet();
+}
+
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
 fn settings_are_kept() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {
@@ -117,5 +133,56 @@ fn the_documentation_names_every_endpoint_and_tries_one() {
     assert!(browser.text("#docs h2").ends_with("/v1/move"));
     browser.click("#choose_move button");
     browser.wait(&contains("#choose_move pre:last-of-type", "\"uci\""));
+    browser.assert_quiet();
+}
+
+/// The first load, with the files of a language and without those of the judge, is small: up to 300 kB if it is
+/// compressed. Prints its size and how long it took.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn the_first_load_is_small() {
+    const NOTE: &str = "new MutationObserver(() => { window.readyAt ??= performance.now(); }) \
+        .observe(document, { subtree: true, attributes: true, attributeFilter: ['data-ready'] })";
+    const LOADED: &str = "(async () => { \
+        const entries = performance.getEntriesByType('resource').map((it) => it.name); \
+        const names = [...new Set(['/', ...entries])].filter((it) => !it.startsWith('data:')); \
+        let bytes = 0; \
+        for (const name of names) { \
+          const { body } = await fetch(name); \
+          const packed = new Response(body.pipeThrough(new CompressionStream('gzip'))); \
+          bytes += (await packed.arrayBuffer()).byteLength; \
+        } \
+        return [bytes, window.readyAt, names.length]; \
+      })()";
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.send(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({"source": NOTE}),
+    );
+    browser.send("Network.enable", json!({}));
+    browser.send("Network.setCacheDisabled", json!({"cacheDisabled": true}));
+    for language in ["en", "de", "es", "fr"] {
+        browser.evaluate(&format!(
+            "localStorage.setItem('settings', '{{\"language\":\"{language}\"}}')"
+        ));
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            browser.go("about:blank");
+            browser.go(&format!("http://{}/", server.address));
+            times.push(browser.evaluate("window.readyAt").as_f64().unwrap());
+        }
+        times.sort_by(f64::total_cmp);
+        let loaded = browser.evaluate(LOADED);
+        let (bytes, files) = (loaded[0].as_u64().unwrap(), loaded[2].as_u64().unwrap());
+        println!(
+            "{language}: {files} files, {bytes} bytes compressed, {:.0} ms",
+            times[2]
+        );
+        assert!((50_000..300_000).contains(&bytes), "{language}: {bytes}");
+        assert!(files > 60, "{language}: {files}");
+    }
     browser.assert_quiet();
 }

@@ -288,12 +288,15 @@ function viewer(one, number) {
 /* After each layer */
 
 function lens(one) {
-  if (!one.lens.length) return data.some(({ lens }) => lens.length) && make("p", { class: "none" }, `The layers of ${labelOf(one)} are not known.`);
+  if (!one.lens) return make("p", { class: "none" }, `No lens belongs to ${labelOf(one)}. tessera-train lens fits one to the network, and tessera explain --lens shows what it reads.`);
   const best = (policy) => policy.map((prior, move) => [prior, move]).sort(([a], [b]) => b - a).slice(0, 3).map(([prior, move]) => `${one.moves[move].san} ${share(prior)}`).join(", ");
-  const rows = one.lens.map(({ layer, policy, q, divergence }) => [
-    layer ? `layer ${layer}` : "embedding", share(policy[one.chosen]), best(policy), signed(q, 3), short(divergence)]);
-  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy"], rows, [2]);
-  return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn);
+  const { positions, held_out: heldOut, layers } = one.lens;
+  const rows = layers.map(({ layer, policy, q, divergence, usual }) => [
+    layer ? `layer ${layer}` : "embedding", share(policy[one.chosen]), best(policy), signed(q, 3), short(divergence),
+    ...(usual ? [short(usual.divergence), short(usual.q)] : ["–", "–"])]);
+  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy", "usually", "value usually off by"], rows, [2]);
+  return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn,
+    make("p", { class: "note" }, `The lens was fitted to ${positions} positions; "usually" is a mean over ${heldOut} positions of other games.`));
 }
 
 /* Attribution */

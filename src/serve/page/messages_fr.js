@@ -71,7 +71,7 @@ export default {
   "square": "case",
   "weight": "poids",
   "The network's first thought is {move}, at {share}.": "La première idée du réseau est {move}, à {share}.",
-  "The probability of each move as a lens, fitted to this network, reads it off after each layer. The earlier the layer, the rougher the reading: in other games it is {first} nats from the final probabilities after the embedding, and {last} before the last layer.": "La probabilité de chaque coup telle qu’une lentille, ajustée à ce réseau, la lit après chaque couche. Plus la couche est précoce, plus la lecture est grossière : dans d’autres parties, elle s’écarte de {first} nats des probabilités finales au début, et de {last} avant la dernière couche.",
+  "The probability of each move as a lens, fitted to this network, reads it off after each layer. The earlier the layer, the rougher the reading: in other games it is {first} nats from the final probabilities after the embedding, and {last} before the last layer.": "La probabilité de chaque coup telle qu'une lentille, ajustée à ce réseau, la lit après chaque couche. Plus la couche est précoce, plus la lecture est grossière : dans d'autres parties, elle s'écarte de {first} nats des probabilités finales au début, et de {last} avant la dernière couche.",
   "No lens belongs to this network: moves can only be read off after its last layer.": "Aucune lentille n'appartient à ce réseau : les coups ne se lisent qu'après sa dernière couche.",
   "layer": "couche",
   "The probability of each move after each layer": "La probabilité de chaque coup après chaque couche",

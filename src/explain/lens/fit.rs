@@ -15,6 +15,11 @@ use tch::{Device, Kind, Tensor};
 
 /// Number of positions per optimizer step.
 const BATCH: usize = 64;
+/// Number of positions whose tokens are in memory at a time. Evaluating a position takes longer than
+/// learning from it, so each of them serves several steps.
+const POOL: usize = 512;
+/// Number of steps that choose their positions from the same pool.
+const STEPS_PER_POOL: usize = 32;
 /// Maximum number of positions to which the maps are fitted by least squares at the start.
 const START: usize = 4096;
 /// Added to the variances of the least squares, as a fraction of the tokens' mean variance.
@@ -26,7 +31,7 @@ const DECAY_FROM: f64 = 0.5;
 /// Weight of the expected result's squared error, beside the divergences of the policy and of win,
 /// draw and loss.
 const Q_WEIGHT: f64 = 4.0;
-/// Seed of the choice of positions.
+/// Seed of the random choice of positions.
 const SEED: u64 = 1;
 /// Logit of illegal moves.
 const ILLEGAL: f64 = -1e9;
@@ -57,20 +62,28 @@ pub fn fit_lens(
     let optimizer = Adam::default().build(&store, RATE);
     let mut optimizer = optimizer.map_err(failed)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let mut pool = None;
     for step in 0..steps {
         let left = 1.0 - step as f64 / steps as f64;
         optimizer.set_lr(RATE * (left / (1.0 - DECAY_FROM)).min(1.0));
-        let chosen = (0..BATCH).map(|_| positions[random.random_range(0..positions.len())]);
-        let seen = Seen::new(&evaluator, &chosen.collect::<Vec<_>>())?;
+        if step % STEPS_PER_POOL == 0 {
+            let chosen = (0..POOL).map(|_| positions[random.random_range(0..positions.len())]);
+            pool = Some(Seen::pool(&evaluator, &chosen.collect::<Vec<_>>())?);
+        }
+        let places = (0..BATCH).map(|_| random.random_range(0..POOL as i64));
+        let places = Tensor::from_slice(&places.collect::<Vec<i64>>());
+        let seen = pool
+            .as_ref()
+            .expect("filled at the first step")
+            .select(&places);
         optimizer.zero_grad();
         let mut sum = 0.0;
         for (map, tokens) in maps.iter().zip(&seen.tokens) {
             let read = heads(&evaluator, &seen.rows, &map.apply(tokens));
             let policy = seen.policy_divergences(&read).mean(Kind::Float);
-            let wdl = divergences(&seen.outputs.wdl().log_softmax(1, Kind::Float), read.wdl());
-            let q = (evaluator.q(&read) - evaluator.q(&seen.outputs)).square();
-            let loss = &policy + wdl.mean(Kind::Float) + Q_WEIGHT * q.mean(Kind::Float);
-            loss.backward();
+            let wdl = divergences(&seen.wdl, read.wdl()).mean(Kind::Float);
+            let q = (evaluator.q(&read) - &seen.q).square().mean(Kind::Float);
+            (&policy + wdl + Q_WEIGHT * q).backward();
             sum += policy.double_value(&[]);
         }
         optimizer.step();
@@ -112,11 +125,14 @@ struct Seen {
     rows: Tensor,
     /// The tokens [B, 64, width] after the embedding and after each layer.
     tokens: Vec<Tensor>,
-    outputs: Outputs,
     /// The moves that are illegal, bool [B, moves].
     illegal: Tensor,
     /// The logarithms of the policy's probabilities [B, moves].
     policy: Tensor,
+    /// The logarithms of the probabilities of win, draw and loss [B, 3].
+    wdl: Tensor,
+    /// The expected results `[B]`.
+    q: Tensor,
 }
 
 impl Seen {
@@ -147,10 +163,44 @@ impl Seen {
         Ok(Seen {
             rows,
             tokens,
-            policy: policy.log_softmax(1, Kind::Float),
-            outputs,
             illegal,
+            policy: policy.log_softmax(1, Kind::Float),
+            wdl: outputs.wdl().log_softmax(1, Kind::Float),
+            q: evaluator.q(&outputs),
         })
+    }
+
+    /// Evaluates more positions than fit into memory with all inner tensors.
+    fn pool(evaluator: &Evaluator, games: &[&Game]) -> Result<Seen, ExplainError> {
+        let parts = games.chunks(BATCH).map(|games| Seen::new(evaluator, games));
+        let parts: Vec<Seen> = parts.collect::<Result<_, _>>()?;
+        let joined = |field: &dyn Fn(&Seen) -> &Tensor| {
+            Tensor::cat(&parts.iter().map(field).collect::<Vec<_>>(), 0)
+        };
+        let layers = 0..parts[0].tokens.len();
+        Ok(Seen {
+            rows: joined(&|it| &it.rows),
+            tokens: layers
+                .map(|layer| joined(&|it| &it.tokens[layer]))
+                .collect(),
+            illegal: joined(&|it| &it.illegal),
+            policy: joined(&|it| &it.policy),
+            wdl: joined(&|it| &it.wdl),
+            q: joined(&|it| &it.q),
+        })
+    }
+
+    /// Returns the positions with these indices, i64 `[N]`.
+    fn select(&self, places: &Tensor) -> Seen {
+        let of = |tensor: &Tensor| tensor.index_select(0, places);
+        Seen {
+            rows: of(&self.rows),
+            tokens: self.tokens.iter().map(of).collect(),
+            illegal: of(&self.illegal),
+            policy: of(&self.policy),
+            wdl: of(&self.wdl),
+            q: of(&self.q),
+        }
     }
 
     /// Returns the divergence of the network's policy from the policy in `read` for each position.
@@ -319,7 +369,7 @@ fn measure(
             for (tokens, found) in both.iter().zip(&mut found) {
                 let read = heads(evaluator, &seen.rows, tokens);
                 let sum = |it: Tensor| it.sum(Kind::Double).double_value(&[]) / count;
-                let q = evaluator.q(&read) - evaluator.q(&seen.outputs);
+                let q = evaluator.q(&read) - &seen.q;
                 found[layer].divergence += sum(seen.policy_divergences(&read));
                 found[layer].q += sum(q.abs());
             }

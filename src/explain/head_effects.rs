@@ -28,7 +28,8 @@ pub struct HeadEffect {
 /// which is over. The heads with the greatest divergence come first. `tell` receives each head's
 /// layer and number before it is measured.
 ///
-/// The intervals are those of a bootstrap over the games.
+/// The intervals of the means are those of a bootstrap over the games, and those of fractions are
+/// Wilson's.
 ///
 /// # Errors
 /// [`ExplainError`] if the network has no attention heads or cannot play, or if there are fewer than
@@ -62,6 +63,9 @@ pub fn head_effects(
                 let changes = pairs.map(|(whole, without)| (change(whole, without), 1.0));
                 over_games(&changes.collect::<Vec<_>>())
             };
+            let pairs = whole.iter().zip(&without);
+            let changed = pairs.filter(|(whole, without)| first(whole) != first(without));
+            let changed = changed.count();
             effects.push(HeadEffect {
                 layer: layer + 1,
                 head: head + 1,
@@ -69,9 +73,7 @@ pub fn head_effects(
                 q: over(&|whole, without| {
                     f64::from((whole.evaluation.q - without.evaluation.q).abs())
                 }),
-                changed: over(&|whole, without| {
-                    f64::from(u8::from(first(whole) != first(without)))
-                }),
+                changed: fraction(changed, games.len()),
             });
         }
         if effects.len() == before {
@@ -80,4 +82,38 @@ pub fn head_effects(
     }
     effects.sort_by(|a, b| b.divergence.mean.total_cmp(&a.divergence.mean));
     Ok(effects)
+}
+
+/// Returns the fraction of `count` in `total`, with Wilson's 95 % interval, which is right even if
+/// the fraction is 0.
+fn fraction(count: usize, total: usize) -> Interval {
+    /// The 97.5 % quantile of the normal distribution.
+    const Z: f64 = 1.96;
+    let total = total as f64;
+    let mean = count as f64 / total;
+    let shrunk = 1.0 + Z * Z / total;
+    let middle = (mean + Z * Z / (2.0 * total)) / shrunk;
+    let variance = mean * (1.0 - mean) / total + Z * Z / (4.0 * total * total);
+    let half = Z * variance.sqrt() / shrunk;
+    Interval {
+        mean,
+        low: (middle - half).max(0.0),
+        high: (middle + half).min(1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_fractions_are_open_at_the_ends() {
+        let found = fraction(75, 100);
+        assert!((found.low - 0.657).abs() < 1e-3 && (found.high - 0.825).abs() < 1e-3);
+        let none = fraction(0, 200);
+        assert_eq!((none.mean, none.low), (0.0, 0.0));
+        assert!((0.018..0.02).contains(&none.high), "{none:?}");
+        let all = fraction(200, 200);
+        assert!(all.low < 1.0 && all.high > 0.9999, "{all:?}");
+    }
 }

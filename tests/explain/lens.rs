@@ -58,15 +58,18 @@ fn a_lens_is_fitted_and_shown() {
     let fit = ["--limit", "80", "--steps", "2", "-o", "l.json"];
     let said = succeed(command(folder, "lens", &fit));
     assert!(
-        said.contains("a lens of tessera-xs, fitted to 80 positions")
-            && said.contains("| layer 3 |"),
+        said.contains("a lens of tessera-xs, fitted to ") && said.contains("| layer 3 |"),
         "{said}"
     );
     let shown = ["--lens", "l.json", "-o", "page.html", "--json"];
     succeed(explain(folder, &[&["--fen", WHITE], &shown[..]].concat()));
     let found = explained(folder);
     let lens = &found["lens"];
-    assert_eq!(lens["positions"], 80);
+    // Eight positions from each of ten games, except those at the end of which the game is over.
+    assert!(
+        (70.0..=80.0).contains(&number(lens, "/positions")),
+        "{said}"
+    );
     let layers = lens["layers"].as_array().unwrap();
     assert_eq!(layers.len(), 5);
     let moves = found["moves"].as_array().unwrap().len();

@@ -21,10 +21,10 @@ pub struct LensCommand {
     #[arg(long, required = true, value_delimiter = ',', value_name = "FILE.pgn")]
     games: Vec<PathBuf>,
     /// Maximum number of positions to learn from, eight per game
-    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    #[arg(long, default_value_t = 20_000, value_name = "N")]
     limit: usize,
     /// Number of optimizer steps, of 64 positions each
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = 2000, value_name = "N")]
     steps: usize,
     /// The file to write
     #[arg(short, long, value_name = "OUT.json")]

@@ -122,7 +122,7 @@ function position(one) {
   if (left !== null) facts.push(`${left.toFixed(0)} plies left`);
   const { best, gap, is_large: isLarge, usual_gap: usual } = one.lookahead;
   const after = make("div", { class: "note" }, `after its best moves ${best.map((index) => `${one.moves[index].san}\u00a0${signed(one.moves[index].q, 3)}`).join(", ")}`);
-  const disagrees = isLarge && make("div", { class: "note doubt" }, `The network disagrees with itself: it expects ${Math.abs(gap).toFixed(2)} ${gap > 0 ? "more" : "less"} here than after its best move. Usually the difference is ${usual}. A search goes by the values after the moves.`);
+  const disagrees = isLarge && make("div", { class: "note doubt" }, `The network disagrees with itself: it expects ${Math.abs(gap).toFixed(2)} ${gap > 0 ? "more" : "less"} here than after its best move. Usually the difference is ${usual.toFixed(2)}. A search goes by the values after the moves.`);
   return make("figure", {}, make("figcaption", {}, labelOf(one), make("small", {}, one.moves.slice(0, 3).map(({ san, prior }) => `${san} ${share(prior)}`).join(", "))),
     svg, bar, make("div", { class: "note" }, facts.join(", ")), after, ...(disagrees ? [disagrees] : []));
 }

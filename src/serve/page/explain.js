@@ -108,7 +108,7 @@ async function explain() {
 /** Shows the position's value beside the values after its best moves. */
 function showValues({ evaluation, moves, lookahead: { best, gap, is_large: isLarge, usual_gap: usual } }) {
   const after = best.map((index) => `${moves[index].san}\u00a0${value(moves[index].q)}`).join(", ");
-  const values = { difference: Math.abs(gap).toFixed(2), usual };
+  const values = { difference: Math.abs(gap).toFixed(2), usual: usual.toFixed(2) };
   const doubt = gap > 0
     ? t("The network disagrees with itself: it expects {difference} more here than after its best move. Usually the difference is {usual}.", values)
     : t("The network disagrees with itself: it expects {difference} less here than after its best move. Usually the difference is {usual}.", values);

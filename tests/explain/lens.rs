@@ -65,7 +65,7 @@ fn a_lens_is_fitted_and_shown() {
     succeed(explain(folder, &[&["--fen", WHITE], &shown[..]].concat()));
     let found = explained(folder);
     let lens = &found["lens"];
-    // Eight positions from each of ten games, except those at the end of which the game is over.
+    // Eight positions from each of ten games, excluding mates.
     assert!(
         (70.0..=80.0).contains(&number(lens, "/positions")),
         "{said}"

@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::Position;
 use std::collections::BTreeMap;
 use tch::nn::{Adam, OptimizerConfig, VarStore};
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 /// Number of positions per optimizer step.
 const BATCH: usize = 64;
@@ -56,7 +56,6 @@ pub fn fit_lens(
         return Err(ExplainError::NoPositions);
     }
     let evaluator = Evaluator::new(network)?;
-    let failed = |error: tch::TchError| ExplainError::Fit(error.to_string());
     let store = VarStore::new(Device::Cpu);
     let maps = start(&evaluator, &positions, &store)?;
     let optimizer = Adam::default().build(&store, RATE);
@@ -112,6 +111,10 @@ pub fn fit_lens(
         },
         maps,
     })
+}
+
+fn failed(error: TchError) -> ExplainError {
+    ExplainError::Fit(error.to_string())
 }
 
 /// Returns the positions that have a legal move. The others have no policy.
@@ -297,7 +300,7 @@ impl Sums {
     }
 
     /// Returns the map from x to y by least squares, with its variables in `store`.
-    fn solve(&self, store: &VarStore, layer: usize) -> ScaledMap {
+    fn solve(&self, store: &VarStore, layer: usize) -> Result<ScaledMap, ExplainError> {
         let width = self.x.size()[0];
         let squares = self.xx.diag(0).sum(Kind::Double).double_value(&[]);
         let from = Scale::new(self.count, &self.x, squares);
@@ -310,15 +313,15 @@ impl Sums {
         let xx = covariance(&self.xx, &x, from.deviation) + ridge;
         let xy = covariance(&self.xy, &y, to.deviation);
         let root = store.root() / layer as i64;
-        let solved = Tensor::linalg_solve(&xx, &xy, true);
-        ScaledMap {
+        let solved = Tensor::f_linalg_solve(&xx, &xy, true).map_err(failed)?;
+        Ok(ScaledMap {
             map: AffineMap {
                 matrix: root.var_copy("matrix", &solved.to_kind(Kind::Float)),
                 bias: root.zeros("bias", &[width]),
             },
             from,
             to,
-        }
+        })
     }
 }
 
@@ -344,9 +347,9 @@ fn start(
         }
     }
     let layers = sums.iter().enumerate();
-    Ok(layers
+    layers
         .map(|(layer, sums)| sums.solve(store, layer))
-        .collect())
+        .collect()
 }
 
 /// Returns the mean distances after each layer of what the heads read off from the network's

@@ -288,7 +288,7 @@ function viewer(one, number) {
 /* After each layer */
 
 function lens(one) {
-  if (!one.lens) return make("p", { class: "none" }, `No lens belongs to ${labelOf(one)}. tessera-train lens fits one to the network, and tessera explain --lens shows what it reads.`);
+  if (!one.lens) return make("p", { class: "note" }, `No lens belongs to ${labelOf(one)}. tessera-train lens fits one to the network, and tessera explain --lens shows what it reads.`);
   const best = (policy) => policy.map((prior, move) => [prior, move]).sort(([a], [b]) => b - a).slice(0, 3).map(([prior, move]) => `${one.moves[move].san} ${share(prior)}`).join(", ");
   const { positions, held_out: heldOut, layers } = one.lens;
   const rows = layers.map(({ layer, policy, q, divergence, usual }) => [

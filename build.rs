@@ -83,8 +83,9 @@ fn name_commit(root: &Path) {
     }
 }
 
-/// Writes the files that src/inference/files.rs includes, which embed the human-like network
-/// and the network that nets/default names, if they exist. Also sets the default network's name.
+/// Writes the files that src/inference/files.rs and src/explain/lens.rs include, which embed the
+/// human-like network, and the network that nets/default names with its lens, if they exist. Also
+/// sets the default network's name.
 fn embed(root: &Path) {
     let nets = root.join("nets");
     let named = nets.join("default");
@@ -104,11 +105,18 @@ fn embed(root: &Path) {
         println!("cargo:rustc-env=TESSERA_DEFAULT_NETWORK={stem}");
     }
     let human = Some(nets.join("tessera-human.pt")).filter(|file| file.is_file());
-    if human.is_none() {
-        // Rerun if the network appears later.
+    let lens = main.as_ref().map(|file| file.with_extension("lens.json"));
+    let lens = lens.filter(|file| file.is_file());
+    if human.is_none() || lens.is_none() {
+        // Rerun if the file appears later.
         println!("cargo:rerun-if-changed={}", nets.display());
     }
-    for (name, file) in [("embedded.rs", main), ("embedded_human.rs", human)] {
+    let embedded = [
+        ("embedded.rs", main),
+        ("embedded_human.rs", human),
+        ("embedded_lens.rs", lens),
+    ];
+    for (name, file) in embedded {
         let embedded = file.map_or("None".to_owned(), |file| {
             println!("cargo:rerun-if-changed={}", file.display());
             format!("Some(include_bytes!({file:?}) as &[u8])")

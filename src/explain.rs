@@ -1,7 +1,7 @@
 //! Explanations of a network's view of a position.
 //!
 //! An [`Explanation`] contains everything that can be drawn on a board: the policy and the value
-//! after each move, attention maps and their components, the heads' outputs after each layer, and
+//! after each move, attention maps and their components, the outputs read off after each layer, and
 //! the attribution of a move and of the value to the squares. [`search`] adds the first plies of a
 //! search. [`page`] creates a page of explanations, and [`pictures`] creates SVG files. [`denoise`]
 //! shows the denoising steps of a network that predicts futures, and [`read_game`] shows how a
@@ -14,7 +14,9 @@ mod ablation;
 mod attention;
 mod denoising;
 mod evaluator;
+mod fingerprint;
 mod gradients;
+mod head_effects;
 mod heads;
 mod lens;
 mod lookahead;
@@ -34,8 +36,9 @@ pub use denoising::{
 };
 pub use evaluator::Evaluation;
 pub use gradients::{Attribution, Gradients};
+pub use head_effects::{HeadEffect, head_effects};
 pub use heads::{Ablation, Head, RelationScore, SampleAblation};
-pub use lens::LensLayer;
+pub use lens::{Lens, LensAbout, LensDistance, LensError, LensLayer, LensReport, fit_lens};
 pub use lookahead::Lookahead;
 pub use occlusion::{Occluded, Occlusion};
 pub use page::{LARGEST_PAGE, RenderedPage, page};
@@ -75,8 +78,8 @@ pub struct Explanation {
     pub chosen: usize,
     /// Attention maps, if the network has attention.
     pub attention: Option<Attention>,
-    /// The heads' outputs after each layer, in order.
-    pub lens: Vec<LensLayer>,
+    /// The outputs that a tuned lens reads off after each layer, if one belongs to the network.
+    pub lens: Option<LensReport>,
     /// The effect of removing each piece.
     pub occlusion: Occlusion,
     /// Integrated gradients.
@@ -142,7 +145,7 @@ pub enum ExplainError {
     /// The network does not generate futures.
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
-    /// There are no positions for fitting a transcoder, or no separate positions for evaluating it.
+    /// There are no positions for fitting, or no separate positions for evaluating the result.
     #[error("there are no positions to fit to, or none to measure on")]
     NoPositions,
     /// The network has no attention, as in a convolutional tower.
@@ -151,7 +154,10 @@ pub enum ExplainError {
     /// The network has no such encoder layer.
     #[error("the network has no layer {0} with a feed-forward block")]
     NoLayer(usize),
-    /// The transcoder cannot be fitted.
+    /// The network's layers are unknown.
+    #[error("the network {0} has no layers after which a lens could read its tokens")]
+    NoLayers(String),
+    /// The transcoder or the lens cannot be fitted.
     #[error("cannot fit: {0}")]
     Fit(String),
     /// The network's outputs are NaN or infinite.
@@ -202,7 +208,7 @@ pub fn explain(
         moves,
         chosen,
         attention: attention::maps(&inside),
-        lens: lens::read(&evaluator, &inside, &order)?,
+        lens: lens::shipped(&evaluator, &inside, &order)?,
         occlusion,
         gradients,
         heads,

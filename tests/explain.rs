@@ -3,6 +3,7 @@
 
 pub mod browser;
 mod features;
+mod lens;
 
 use crate::golden::Golden;
 use crate::support::{fail, printed, succeed, tessera};

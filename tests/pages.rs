@@ -91,17 +91,21 @@ fn write_reports(folder: &Path) -> [&'static str; 3] {
 }
 
 /// Writes a page of each kind of explanation.
-fn write_explanations(folder: &Path) -> [&'static str; 8] {
+fn write_explanations(folder: &Path) -> [&'static str; 9] {
     std::fs::write(folder.join("one.pgn"), games(1)).unwrap();
     let fit = ["transcoder", "--net", "tiny.pt", "--layer", "1"];
     let small = ["--limit", "120", "--features", "16", "--top-k", "4"];
     let output = ["--steps", "5", "--games", "games.pgn", "-o", "t.json"];
     succeed(train(folder).args(fit).args(small).args(output));
+    let lens = ["lens", "--net", "tiny.pt", "--limit", "120", "--steps", "2"];
+    let output = ["--games", "games.pgn", "-o", "l.json"];
+    succeed(train(folder).args(lens).args(output));
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/nets/tessera-human.pt");
     let game = ["--games", "one.pgn", "--ply", "9"];
     [
         ("searched.html", vec!["tiny.pt", "--nodes", "50"]),
         ("features.html", vec!["tiny.pt", "--transcoder", "t.json"]),
+        ("lens.html", vec!["tiny.pt", "--lens", "l.json"]),
         ("against.html", vec!["tiny.pt", "--against", "diffusion.pt"]),
         ("ratings.html", vec![shipped, "--elo", "1200,1900"]),
         ("world.html", [&["world.pt"], &game[..]].concat()),

@@ -4,6 +4,7 @@ PyTorch is gigabytes, so only tools/test --torch installs it. Without it, one te
 passed: after a change, run `TESSERA_GOLDEN=write tools/test --torch`.
 """
 
+import base64
 import hashlib
 import importlib.util
 import io
@@ -60,6 +61,16 @@ def tessera(*arguments):
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def lens(path):
+    """Returns the maps in a lens's file, each with a matrix and a bias."""
+    stored = json.loads(path.read_text())
+    width, maps = stored["width"], []
+    for text in stored["maps"]:
+        numbers = torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.float16).float()
+        maps.append((numbers[: width * width].view(width, width), numbers[width * width :]))
+    return maps
 
 
 def played(count):
@@ -165,8 +176,13 @@ class ModuleTest(TorchTest):
                     self.assert_close(found, expected, what=f"{name} of layer {number + 1}")
             board = chess.Board(fen)
             indices = [tessera_chess.policy_index(board, chess.Move.from_uci(it["uci"])) for it in explained["moves"]]
-            for number, layer in enumerate(explained["lens"]):
-                policy = self.model.policy(kept[f"tokens {number}"])[0, indices].softmax(0)
+            maps = lens(ROOT / "nets/tessera-xs.lens.json")
+            for number, layer in enumerate(explained["lens"]["layers"]):
+                tokens = kept[f"tokens {number}"]
+                if number < len(maps):
+                    matrix, bias = maps[number]
+                    tokens = tokens @ matrix + bias
+                policy = self.model.policy(tokens)[0, indices].softmax(0)
                 self.assert_close(policy.detach(), torch.tensor(layer["policy"]), what=f"lens {number}")
 
     def test_gradients_reach_weights_and_inputs(self):

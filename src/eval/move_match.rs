@@ -15,7 +15,7 @@ mod prediction;
 mod samples;
 mod score;
 
-pub use bootstrap::{Difference, Interval, compare};
+pub use bootstrap::{Difference, Interval, compare, over_games};
 pub use estimate::Estimate;
 pub use frequency::{Frequency, frequencies};
 pub use habits::{Followed, Habit, NAMES as HABIT_NAMES};

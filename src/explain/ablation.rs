@@ -49,13 +49,13 @@ pub(super) fn ablate(
 }
 
 /// Returns the index of the most probable move.
-fn first(evaluated: &Evaluated) -> Option<usize> {
+pub(super) fn first(evaluated: &Evaluated) -> Option<usize> {
     let policy = &evaluated.policy;
     (0..policy.len()).max_by(|&a, &b| policy[a].total_cmp(&policy[b]))
 }
 
 /// Returns the divergence of the full network's policy from the policy without a head.
-fn policy_divergence(whole: &Evaluated, without: &Evaluated) -> f32 {
+pub(super) fn policy_divergence(whole: &Evaluated, without: &Evaluated) -> f32 {
     divergence(whole.policy.iter().zip(&without.policy))
 }
 

@@ -1,15 +1,66 @@
-//! The layer-wise lens, which applies the heads to the tokens after each layer.
+//! The tuned lens, which reads the network's outputs off the tokens after each layer.
 //!
-//! The heads were trained only on the last layer (nostalgebraist's logit lens, 2020), so their
-//! outputs after earlier layers are hints rather than outputs of the network.
+//! The heads were trained only on the last layer, so what they read off earlier layers directly
+//! (nostalgebraist's logit lens, 2020) says nothing in our networks. A tuned lens (Belrose et al.,
+//! "Eliciting Latent Predictions from Transformers with the Tuned Lens", 2023) first maps the tokens
+//! of a layer to those of the last one by an affine map that was fitted to the network's outputs.
+
+mod file;
+mod fit;
+
+pub use file::{LensAbout, LensDistance, LensError};
+pub use fit::fit_lens;
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, Inside};
-use crate::network::{Network, Pass, Positions};
+use super::fingerprint::fingerprint;
+use crate::chess::Game;
+use crate::network::{Network, Outputs, Pass, Positions};
 use serde::Serialize;
+use shakmaty::{Move, Position};
+use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// The heads' outputs after one layer.
+/// The lens of the network that nets/default named at build time, if it existed.
+const SHIPPED: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded_lens.rs"));
+
+/// A tuned lens of a network.
+#[derive(Debug)]
+pub struct Lens {
+    /// The lens's source and quality.
+    pub about: LensAbout,
+    /// The maps of the tokens after the embedding and after each layer except the last.
+    maps: Vec<AffineMap>,
+}
+
+/// A map of tokens to tokens.
+#[derive(Debug)]
+struct AffineMap {
+    /// [width, width].
+    matrix: Tensor,
+    /// `[width]`.
+    bias: Tensor,
+}
+
+impl AffineMap {
+    /// Maps tokens [B, 64, width].
+    fn apply(&self, tokens: &Tensor) -> Tensor {
+        tokens.matmul(&self.matrix) + &self.bias
+    }
+}
+
+/// The outputs that a lens reads off after each layer.
+#[derive(Clone, Debug, Serialize)]
+pub struct LensReport {
+    /// The number of positions to which the lens was fitted.
+    pub positions: usize,
+    /// The number of positions from other games, over which its distances were measured.
+    pub held_out: usize,
+    /// The layers, in order.
+    pub layers: Vec<LensLayer>,
+}
+
+/// The outputs that a lens reads off after one layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LensLayer {
     /// The layer's number, where 0 is the embedding.
@@ -23,54 +74,120 @@ pub struct LensLayer {
     /// Kullback–Leibler divergence of the network's policy from the policy after this layer, in
     /// nats.
     pub divergence: f32,
+    /// The mean distance from the network's outputs over the held-out positions. `None` after the
+    /// last layer, whose outputs are those of the network.
+    pub usual: Option<LensDistance>,
 }
 
-/// Applies the heads after each layer. `order` is the order of the moves. The result is empty for
-/// networks whose layers are unknown.
-pub(super) fn read(
+impl Lens {
+    /// Reads the network's outputs off after each layer in the game's position. The policies are in
+    /// the order of `moves`.
+    ///
+    /// # Errors
+    /// [`ExplainError`] if the network cannot play, or a move is illegal.
+    pub fn report(
+        &self,
+        network: &Network,
+        game: &Game,
+        moves: &[Move],
+    ) -> Result<LensReport, ExplainError> {
+        let evaluator = Evaluator::new(network)?;
+        let inside = evaluator.look_inside(game)?;
+        let legal = game.position().legal_moves();
+        let places = moves
+            .iter()
+            .map(|mv| legal.iter().position(|it| it == mv))
+            .collect::<Option<Vec<usize>>>();
+        let order = places.ok_or(ExplainError::Illegal)?;
+        self.read(&evaluator, &inside, &order)
+    }
+
+    /// Returns whether the lens has maps for tokens [B, 64, width] after these layers.
+    fn fits(&self, layers: &[&Tensor]) -> bool {
+        let width = self.maps.first().map(|map| map.bias.size()[0]);
+        layers.len() == self.maps.len() + 1
+            && layers.iter().all(|it| it.size().last().copied() == width)
+    }
+
+    fn read(
+        &self,
+        evaluator: &Evaluator,
+        inside: &Inside,
+        order: &[usize],
+    ) -> Result<LensReport, ExplainError> {
+        let _guard = tch::no_grad_guard();
+        let layers = layers(&inside.taps);
+        if !self.fits(&layers) {
+            let name = evaluator.network.about.name.clone();
+            return Err(ExplainError::NoLayers(name));
+        }
+        let mapped = self.maps.iter().zip(&layers);
+        let mut tokens: Vec<Tensor> = mapped.map(|(map, tokens)| map.apply(tokens)).collect();
+        tokens.extend(layers.last().map(|it| it.shallow_clone()));
+        let rows = inside.row.expand([tokens.len() as i64, -1], false);
+        let outputs = heads(evaluator, &rows, &Tensor::cat(&tokens, 0));
+        let evaluated = evaluator.read(&outputs, &vec![inside.indices.clone(); tokens.len()])?;
+        let last = &inside.evaluated.policy;
+        let read = evaluated.into_iter().enumerate().map(|(layer, evaluated)| {
+            let pairs = last.iter().zip(&evaluated.policy);
+            LensLayer {
+                layer,
+                q: evaluated.evaluation.q,
+                wdl: evaluated.evaluation.wdl,
+                policy: order.iter().map(|&place| evaluated.policy[place]).collect(),
+                divergence: divergence(pairs),
+                usual: self.about.tuned.get(layer).copied(),
+            }
+        });
+        Ok(LensReport {
+            positions: self.about.positions,
+            held_out: self.about.held_out,
+            layers: read.collect(),
+        })
+    }
+}
+
+/// Reads outputs off with the lens that ships with the engine, if it belongs to the network.
+/// `order` is the order of the moves.
+pub(super) fn shipped(
     evaluator: &Evaluator,
     inside: &Inside,
     order: &[usize],
-) -> Result<Vec<LensLayer>, ExplainError> {
-    let _guard = tch::no_grad_guard();
+) -> Result<Option<LensReport>, ExplainError> {
+    let lens = SHIPPED.and_then(|bytes| Lens::parse(bytes).ok());
+    // The fingerprint of a large network takes seconds, so the sizes are compared first.
+    let lens = lens.filter(|lens| {
+        lens.fits(&layers(&inside.taps)) && lens.about.weights == fingerprint(evaluator.network)
+    });
+    let report = lens.map(|lens| lens.read(evaluator, inside, order));
+    report.transpose()
+}
+
+/// Returns the tokens [B, 64, width] after the embedding and after each layer, or nothing for
+/// networks whose layers are unknown.
+fn layers(taps: &BTreeMap<String, Tensor>) -> Vec<&Tensor> {
     let layers = ["encoder", "body"].map(|stack| {
         let names = (0..).map(|layer| format!("{stack}.{layer}"));
-        let tokens = names.map_while(|name| inside.taps.get(&name));
-        tokens.collect::<Vec<_>>()
+        names.map_while(|name| taps.get(&name)).collect::<Vec<_>>()
     });
     // If there is a tower below the encoder, its tokens have a different width, so only the encoder
     // is used.
-    let Some(layers) = layers.into_iter().find(|layers| !layers.is_empty()) else {
-        return Ok(Vec::new());
+    let layers = layers.into_iter().find(|layers| !layers.is_empty());
+    let Some(layers) = layers else {
+        return Vec::new();
     };
-    let tokens: Vec<&Tensor> = inside
-        .taps
-        .get("embedding")
-        .into_iter()
-        .chain(layers)
-        .collect();
-    let count = tokens.len();
-    let rows = inside.row.expand([count as i64, -1], false);
+    taps.get("embedding").into_iter().chain(layers).collect()
+}
+
+/// Applies the network's heads to tokens [B, 64, width] of the positions in `rows`.
+fn heads(evaluator: &Evaluator, rows: &Tensor, tokens: &Tensor) -> Outputs {
     let Network {
         architecture,
         weights,
         ..
-    } = &evaluator.network;
-    let pass = Pass::new(Positions::Rows(&rows), evaluator.wanted());
-    let outputs = architecture.read(weights, &Tensor::cat(&tokens, 0), &pass);
-    let evaluated = evaluator.read(&outputs, &vec![inside.indices.clone(); count])?;
-    let last = &inside.evaluated.policy;
-    let layers = evaluated.into_iter().enumerate().map(|(layer, evaluated)| {
-        let pairs = last.iter().zip(&evaluated.policy);
-        LensLayer {
-            layer,
-            q: evaluated.evaluation.q,
-            wdl: evaluated.evaluation.wdl,
-            policy: order.iter().map(|&place| evaluated.policy[place]).collect(),
-            divergence: divergence(pairs),
-        }
-    });
-    Ok(layers.collect())
+    } = evaluator.network;
+    let pass = Pass::new(Positions::Rows(rows), evaluator.wanted());
+    architecture.read(weights, tokens, &pass)
 }
 
 /// Returns the Kullback–Leibler divergence, in nats, of the first policy from the second. `pairs`

@@ -1,3 +1,5 @@
+mod lens;
+
 use super::*;
 use crate::backend::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision, Way};
 use crate::inference::{TorchBackend, open_by};
@@ -203,13 +205,6 @@ fn what_is_inside_fits_together() {
     for network in networks() {
         let found = explain(&network, &game(FEN), &settings()).unwrap();
         let name = &found.network;
-        let last = found.lens.last().unwrap();
-        assert_eq!(found.lens.len(), 3, "{name}");
-        for (mv, &prior) in found.moves.iter().zip(&last.policy) {
-            assert_close(prior, mv.prior);
-        }
-        assert_close(last.q, found.evaluation.q);
-        assert!(last.divergence.abs() < 1e-5 && found.lens[0].divergence > 1e-4);
         // Networks with attention either read attacks or read ratings.
         let attacks = found.attention.as_ref().map(|it| it.attacks.is_some());
         let reads_ratings = attacks == Some(false);

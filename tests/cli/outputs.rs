@@ -46,7 +46,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
     // None of the inputs exists.
-    let files: [(&str, &[&str]); 8] = [
+    let files: [(&str, &[&str]); 9] = [
         (TESSERA, &["generate", "--net", "none.pt", "-o"]),
         (TESSERA, &["import", "none.pb.gz", "-o"]),
         (TESSERA, &["export-lc0", "none.pt", "-o"]),
@@ -58,6 +58,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
             TRAIN,
             &["transcoder", "--layer", "1", "--games", "none.pgn", "-o"],
         ),
+        (TRAIN, &["lens", "--games", "none.pgn", "-o"]),
     ];
     // These commands create their output folder.
     let makers: [(&str, &[&str]); 3] = [

@@ -89,6 +89,17 @@ fn no_command_overwrites_its_inputs() {
             &table,
             [&fit[..], &["--games", &games, "--themes", "IN"]].concat(),
         ),
+        (true, &games, vec!["lens", "--games", "IN", "-o", "OUT"]),
+        (
+            true,
+            &network,
+            vec!["lens", "--games", &games, "--net", "IN", "-o", "OUT"],
+        ),
+        (
+            false,
+            &table,
+            [&explain[..], &["--lens", "IN", "-o", "OUT"]].concat(),
+        ),
         (false, &network, vec!["import", "IN", "-o", "OUT"]),
         (false, &network, vec!["export-lc0", "IN", "-o", "OUT"]),
         (false, &network, vec!["export-onnx", "IN", "-o", "OUT"]),

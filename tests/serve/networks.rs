@@ -205,5 +205,11 @@ fn human_moves_are_predicted_at_every_rating() {
     // A request can exclude attention maps from an explanation.
     let explained = server.json("/v1/explain", r#"{"attention": false}"#);
     assert!(explained["explanation"]["attention"].is_null());
-    assert!(explained["explanation"]["lens"].is_array());
+    assert_eq!(
+        explained["explanation"]["lens"]["layers"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    );
 }

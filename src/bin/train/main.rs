@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod ablate;
+mod ablate_heads;
 mod console;
 mod copies;
 mod cycle;
@@ -12,11 +13,13 @@ mod export;
 mod games;
 mod imagine;
 mod label;
+mod lens;
 mod merge;
 mod pack;
 mod policies;
 mod report;
 mod run;
+mod samples;
 mod scheduling;
 mod selfplay;
 mod size;
@@ -48,13 +51,24 @@ const GROUPS: [Group; 4] = [
     ),
     (
         "Training",
-        &["run", "size", "export", "merge", "ablate", "transcoder"],
+        &[
+            "run",
+            "size",
+            "export",
+            "merge",
+            "ablate",
+            "transcoder",
+            "lens",
+        ],
     ),
     (
         "Loop",
         &["loop", "actor", "reanalyser", "learner", "gate", "gauntlet"],
     ),
-    ("Measuring", &["validate", "imagine", "report"]),
+    (
+        "Measuring",
+        &["validate", "imagine", "report", "ablate-heads"],
+    ),
 ];
 
 /// Tessera's trainer: games in, networks out.
@@ -111,6 +125,10 @@ enum Command {
     Ablate(ablate::Ablate),
     /// Fit sparse features to a layer of a network, for `tessera explain`.
     Transcoder(transcoder::Transcoder),
+    /// Fit maps through which `tessera explain` reads a network's outputs after each layer.
+    Lens(lens::LensCommand),
+    /// Measure the effect of each attention head, by evaluating positions without it.
+    AblateHeads(ablate_heads::AblateHeads),
     #[command(flatten)]
     Manual(manual::Command),
 }
@@ -139,6 +157,8 @@ fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Ablate(ablate) => ablate.run(),
         Command::Transcoder(transcoder) => transcoder.run(),
+        Command::Lens(lens) => lens.run(),
+        Command::AblateHeads(it) => it.run(),
         Command::Manual(command) => command.run(Arguments::command()).map_err(Into::into),
     };
     match outcome {

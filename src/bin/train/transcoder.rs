@@ -1,24 +1,15 @@
 //! `tessera-train transcoder`: approximates a layer's feed-forward block by sparse features.
 
+use super::samples::{open, spread};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tessera::backend::CodeArguments;
-use tessera::chess::Game;
 use tessera::command_line::network_file;
-use tessera::data::pgn;
-use tessera::data::replay::main_line;
 use tessera::error_report::tell;
 use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
-use tessera::inference;
-use tessera::network::{self, Network};
 use tessera::{output, overwrite};
-
-/// Number of positions to take from a game, evenly spread over it.
-const PER_GAME: usize = 8;
-/// One game in this many is held out.
-const HELD_OUT: usize = 10;
 
 #[derive(Args)]
 pub struct Transcoder {
@@ -72,9 +63,9 @@ impl Transcoder {
         }
         let files = self.games.iter().chain(&self.net).chain(&self.themes);
         overwrite::refuse(&self.output, files)?;
-        let network = self.open()?;
+        let network = open(self.net.as_deref(), &self.code)?;
         let puzzles = self.themes.as_deref().map(labelled).transpose()?;
-        let [positions, held_out] = self.sample()?;
+        let [positions, held_out] = spread(&self.games, self.limit)?;
         let settings = FitSettings {
             layer: self.layer,
             features: self.features.into(),
@@ -98,41 +89,6 @@ impl Transcoder {
         let about = &transcoder.about;
         let summary = summary(&self.output, about);
         Ok(output::announce(&self.output, summary.trim_end())?)
-    }
-
-    fn open(&self) -> anyhow::Result<Network> {
-        let net = self.net.as_deref();
-        let shown = net.map_or("the network built in".to_owned(), |net| {
-            net.display().to_string()
-        });
-        let file = inference::read_network(net)?;
-        network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
-    }
-
-    /// Returns the training positions, and held-out positions of other games.
-    fn sample(&self) -> anyhow::Result<[Vec<Game>; 2]> {
-        let mut sampled = [Vec::new(), Vec::new()];
-        let mut number = 0;
-        for path in &self.games {
-            let shown = path.display();
-            let games = pgn::open(path, |file| file);
-            for text in games.with_context(|| format!("cannot read {shown}"))? {
-                if sampled[0].len() >= self.limit {
-                    return Ok(sampled);
-                }
-                number += 1;
-                let text = text.with_context(|| format!("cannot read {shown}"))?;
-                let which = || format!("{shown}, {}", text.place);
-                let record = pgn::parse_game(&text).with_context(which)?;
-                let game = main_line(&record).with_context(which)?;
-                let part = usize::from(number % HELD_OUT == 0);
-                sampled[part].extend(spread(&game));
-            }
-        }
-        match sampled.iter().any(Vec::is_empty) {
-            true => bail!("there are too few games: at least {HELD_OUT} are needed"),
-            false => Ok(sampled),
-        }
     }
 }
 
@@ -166,17 +122,6 @@ fn summary(path: &Path, about: &TranscoderAbout) -> String {
         );
     }
     text
-}
-
-/// Returns evenly spread positions of a game, excluding the first position.
-fn spread(game: &Game) -> impl Iterator<Item = Game> {
-    let plies = game.plies().len();
-    let count = PER_GAME.min(plies - 1);
-    (1..=count).map(move |place| {
-        let mut game = game.clone();
-        game.truncate(1 + place * (plies - 1) / count);
-        game
-    })
 }
 
 /// Returns the first position of each puzzle with the puzzle's themes.

@@ -16,8 +16,8 @@ use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
-    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, read_game,
-    reading_page, search,
+    Explanation, Lens, Settings, Transcoder, denoise, denoising_page, explain, page, pictures,
+    read_game, reading_page, search,
 };
 use tessera::inference;
 use tessera::network::{self, Gpt, Network};
@@ -57,12 +57,16 @@ pub struct Arguments {
     nodes: Option<u64>,
     /// Instead, show how a network imagines the future in N steps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with_all = [
-        "against", "elo", "mv", "layers", "nodes", "transcoder", "svg",
+        "against", "elo", "mv", "layers", "nodes", "transcoder", "lens", "svg",
     ])]
     steps: Option<u8>,
     /// Show a layer's active features, with a file that `tessera-train transcoder` writes
     #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
     transcoder: Option<PathBuf>,
+    /// Read outputs after each layer by a file that `tessera-train lens` writes; the built-in network
+    /// has a lens
+    #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
+    lens: Option<PathBuf>,
     /// The page to write, which browsers can show offline
     #[arg(short, long, value_name = "OUT.html", required_unless_present_any = [
         "json", "svg",
@@ -80,7 +84,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        let networks = [&self.net, &self.against, &self.transcoder];
+        let networks = [&self.net, &self.against, &self.transcoder, &self.lens];
         let read = networks.into_iter().chain([&self.games]).flatten();
         let json = self.json_output();
         let written = [&self.output, &json].into_iter().flatten();
@@ -180,6 +184,7 @@ impl Arguments {
             ("--nodes", self.nodes.is_some()),
             ("--steps", self.steps.is_some()),
             ("--transcoder", self.transcoder.is_some()),
+            ("--lens", self.lens.is_some()),
             ("--svg", self.svg.is_some()),
         ];
         if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
@@ -224,13 +229,18 @@ impl Arguments {
             let backend = inference::open(&view.file, code, device, Precision::F32, 1)?;
             explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
         }
+        let moves = explanation.moves.iter();
+        let moves: Vec<Move> = moves
+            .map(|it| view.game.parse_move(&it.uci))
+            .collect::<Result<_, _>>()?;
+        if let Some(path) = &self.lens {
+            let lens = Lens::open(path, &view.network);
+            let lens = lens.with_context(|| path.display().to_string())?;
+            explanation.lens = Some(lens.report(&view.network, &view.game, &moves)?);
+        }
         if let Some(path) = &self.transcoder {
             let transcoder = Transcoder::read(path, &view.network);
             let transcoder = transcoder.with_context(|| path.display().to_string())?;
-            let moves = explanation.moves.iter();
-            let moves: Vec<Move> = moves
-                .map(|it| view.game.parse_move(&it.uci))
-                .collect::<Result<_, _>>()?;
             explanation.transcoder = Some(transcoder.report(&view.network, &view.game, &moves)?);
         }
         Ok(explanation)

@@ -1,4 +1,4 @@
-//! The difference between two networks, by a paired bootstrap over games.
+//! Means with intervals by a bootstrap over games, such as the difference between two networks.
 
 use super::score::loss;
 use super::{Positions, Prediction, by_game};
@@ -14,10 +14,10 @@ const TAIL: f64 = 0.025;
 /// Seed for drawing the resamples.
 const SEED: u64 = 95;
 
-/// A difference with its 95 % interval.
+/// A mean with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The difference.
+    /// The mean.
     pub mean: f64,
     /// The interval's lower end.
     pub low: f64,
@@ -58,6 +58,11 @@ pub fn compare(
 
 /// Returns the mean over positions with its interval, given each game's sum and number of
 /// positions.
+#[must_use]
+pub fn over_games(games: &[(f64, f64)]) -> Interval {
+    interval(games, &mut Xoshiro256PlusPlus::seed_from_u64(SEED))
+}
+
 fn interval(games: &[(f64, f64)], random: &mut impl Rng) -> Interval {
     let ratio = |(sum, count): (f64, f64)| sum / count.max(1.0);
     let add = |total: (f64, f64), game: &(f64, f64)| (total.0 + game.0, total.1 + game.1);

@@ -122,7 +122,7 @@ function position(one) {
   if (left !== null) facts.push(`${left.toFixed(0)} plies left`);
   const { best, gap, is_large: isLarge, usual_gap: usual } = one.lookahead;
   const after = make("div", { class: "note" }, `after its best moves ${best.map((index) => `${one.moves[index].san}\u00a0${signed(one.moves[index].q, 3)}`).join(", ")}`);
-  const disagrees = isLarge && make("div", { class: "note doubt" }, `The network disagrees with itself: it expects ${Math.abs(gap).toFixed(2)} ${gap > 0 ? "more" : "less"} here than after its best move. Usually the difference is ${usual}. A search goes by the values after the moves.`);
+  const disagrees = isLarge && make("div", { class: "note doubt" }, `The network disagrees with itself: it expects ${Math.abs(gap).toFixed(2)} ${gap > 0 ? "more" : "less"} here than after its best move. Usually the difference is ${usual.toFixed(2)}. A search goes by the values after the moves.`);
   return make("figure", {}, make("figcaption", {}, labelOf(one), make("small", {}, one.moves.slice(0, 3).map(({ san, prior }) => `${san} ${share(prior)}`).join(", "))),
     svg, bar, make("div", { class: "note" }, facts.join(", ")), after, ...(disagrees ? [disagrees] : []));
 }
@@ -288,12 +288,15 @@ function viewer(one, number) {
 /* After each layer */
 
 function lens(one) {
-  if (!one.lens.length) return data.some(({ lens }) => lens.length) && make("p", { class: "none" }, `The layers of ${labelOf(one)} are not known.`);
+  if (!one.lens) return make("p", { class: "note" }, `No lens belongs to ${labelOf(one)}. tessera-train lens fits one to the network, and tessera explain --lens shows what it reads.`);
   const best = (policy) => policy.map((prior, move) => [prior, move]).sort(([a], [b]) => b - a).slice(0, 3).map(([prior, move]) => `${one.moves[move].san} ${share(prior)}`).join(", ");
-  const rows = one.lens.map(({ layer, policy, q, divergence }) => [
-    layer ? `layer ${layer}` : "embedding", share(policy[one.chosen]), best(policy), signed(q, 3), short(divergence)]);
-  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy"], rows, [2]);
-  return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn);
+  const { positions, held_out: heldOut, layers } = one.lens;
+  const rows = layers.map(({ layer, policy, q, divergence, usual }) => [
+    layer ? `layer ${layer}` : "embedding", share(policy[one.chosen]), best(policy), signed(q, 3), short(divergence),
+    ...(usual ? [short(usual.divergence), short(usual.q)] : ["–", "–"])]);
+  const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy", "usually", "value usually off by"], rows, [2]);
+  return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn,
+    make("p", { class: "note" }, `The lens was fitted to ${positions} positions; "usually" is a mean over ${heldOut} positions of other games.`));
 }
 
 /* Attribution */

@@ -4,11 +4,11 @@ use super::{ThemeFeature, Transcoder};
 use crate::atomic_file;
 use crate::bounded;
 use crate::explain::evaluator::floats;
+use crate::explain::fingerprint::fingerprint;
 use crate::network::Network;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::io;
 use std::path::Path;
 use tch::Tensor;
@@ -85,15 +85,6 @@ struct File {
     encoder_bias: String,
     decoder: String,
     decoder_bias: String,
-}
-
-/// Returns the SHA-256 of a network's weights, in hexadecimal.
-pub(super) fn fingerprint(network: &Network) -> String {
-    let mut hash = Sha256::new();
-    for tensor in network.weights.tensors() {
-        hash.update(bytemuck::cast_slice::<f32, u8>(&floats(tensor)));
-    }
-    format!("{:x}", hash.finalize())
 }
 
 impl Transcoder {

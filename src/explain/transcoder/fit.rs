@@ -1,10 +1,10 @@
 //! Fits a transcoder to a layer's feed-forward block.
 
-use super::file::fingerprint;
 use super::{BATCH, Strongest, Transcoder, TranscoderAbout, block, greatest};
 use crate::chess::{Game, fen};
 use crate::explain::ExplainError;
 use crate::explain::evaluator::Evaluator;
+use crate::explain::fingerprint::fingerprint;
 use crate::network::Network;
 use tch::nn::{Adam, Init, OptimizerConfig, VarStore};
 use tch::{Device, Kind, Tensor};

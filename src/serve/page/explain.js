@@ -109,7 +109,7 @@ async function explain() {
 /** Shows the position's value beside the values after its best moves. */
 function showValues({ evaluation, moves, lookahead: { best, gap, is_large: isLarge, usual_gap: usual } }) {
   const after = best.map((index) => `${moves[index].san}\u00a0${value(moves[index].q)}`).join(", ");
-  const values = { difference: Math.abs(gap).toFixed(2), usual };
+  const values = { difference: Math.abs(gap).toFixed(2), usual: usual.toFixed(2) };
   const doubt = gap > 0
     ? t("The network disagrees with itself: it expects {difference} more here than after its best move. Usually the difference is {usual}.", values)
     : t("The network disagrees with itself: it expects {difference} less here than after its best move. Usually the difference is {usual}.", values);
@@ -211,11 +211,16 @@ const views = {
   layers(explanation) {
     const { lens, moves } = explanation;
     const best = moves.map(({ san, uci, prior }, index) => ({ san, uci, prior, index })).sort((one, other) => other.prior - one.prior).slice(0, LINES);
-    const lines = best.map(({ san, index }) => ({ name: san, points: lens.map(({ layer, policy }) => [layer, policy[index]]) }));
-    const layers = lens.map(({ layer }) => layer);
     board.arrows(best.map(({ uci, prior }) => ({ uci, share: prior })));
     say(t("The network's first thought is {move}, at {share}.", { move: best[0].san, share: percent(best[0].prior) }));
-    at("legend").textContent = t("The probability of each move if it were read off after this layer. Only the last layer was trained to be read.");
+    if (!lens) {
+      at("legend").textContent = t("No lens belongs to this network: moves can only be read off after its last layer.");
+      return;
+    }
+    const lines = best.map(({ san, index }) => ({ name: san, points: lens.layers.map(({ layer, policy }) => [layer, policy[index]]) }));
+    const layers = lens.layers.map(({ layer }) => layer);
+    const usual = (place) => lens.layers.at(place).usual.divergence.toFixed(2);
+    at("legend").textContent = t("The probability of each move as a lens, fitted to this network, reads it off after each layer. The earlier the layer, the rougher the reading: in other games it is {first} nats from the final probabilities after the embedding, and {last} before the last layer.", { first: usual(0), last: usual(-2) });
     at("figure").replaceChildren(chart(lines, {
       x: { from: layers[0], to: layers.at(-1), ticks: layers, label: t("layer") },
       y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (value) => `${100 * value} %` },

@@ -189,7 +189,7 @@ fn time_after_a_search(has_fallen: bool) -> Duration {
         nodes: Some(20),
         ..Limits::default()
     };
-    let choice = choose(&mut *agent, &game, &limits);
+    let (choice, _) = timed_with(&mut *agent, &clock, &game, &limits);
     game.play(choice.best.unwrap());
     game.play(choice.ponder.unwrap());
     fallen.store(has_fallen, Relaxed);

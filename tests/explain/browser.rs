@@ -24,6 +24,23 @@ const press = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown
 const choose = (select, value) => { select.value = value; select.dispatchEvent(new Event("input")); };
 "#;
 
+/// Opens a page and returns what it shows; asserts that the browser reports no errors.
+fn open(chromium: &str, page: &Path, user: &Path) -> String {
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .arg("--enable-logging=stderr")
+        .arg(format!("--user-data-dir={}", user.display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = errors.lines().filter(|line| line.contains("CONSOLE"));
+    let said: Vec<&str> = said.collect();
+    assert!(said.is_empty(), "{said:?}");
+    printed(output)
+}
+
 /// Opens a page and runs `script` in it, which pushes its observations to `probe`; asserts that the
 /// browser reports no errors.
 pub fn use_page(chromium: &str, page: &Path, script: &str) -> Vec<Value> {
@@ -33,25 +50,18 @@ result.id = \"probe\";
 result.textContent = JSON.stringify({ probe, failures });
 document.body.append(result);";
     let html = fs::read_to_string(page).unwrap();
+    let user = page.with_file_name("user");
+    open(chromium, page, &user);
+    // The page's policy allows only its own script, and no probes.
+    let (start, policy) = html.split_once("script-src ").expect("a policy");
+    let (_, rest) = policy.split_once(';').unwrap();
+    let html = format!("{start}script-src 'unsafe-inline';{rest}");
     let html = html.replacen("<style>", &format!("{watch}<style>"), 1);
     let script = format!("<script>{{{TOOLS}{script}{report}}}</script></body>");
     let html = html.replacen("</body>", &script, 1);
     let path = page.with_file_name("probed.html");
     fs::write(&path, html).unwrap();
-    let user = page.with_file_name("user");
-    let output = Command::new(chromium)
-        .args(["--headless", "--no-sandbox", "--disable-gpu"])
-        .arg("--enable-logging=stderr")
-        .arg(format!("--user-data-dir={}", user.display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", path.display()))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    let shown = printed(output);
-    let said = errors.lines().filter(|line| line.contains("CONSOLE"));
-    let said: Vec<&str> = said.collect();
-    assert!(said.is_empty(), "{said:?}");
+    let shown = open(chromium, &path, &user);
     let (_, result) = shown
         .split_once("<pre id=\"probe\">")
         .expect("the script ran");

@@ -3,7 +3,6 @@
 //! The thread that called the search checks the conditions between its batches.
 
 use super::choice::RootChoice;
-use super::clock::lag::Intervals;
 use super::clock::time::{Stability, TimeBudget, is_decided};
 use super::report::report;
 use super::shared::Shared;
@@ -27,7 +26,6 @@ pub(crate) struct Stopper<'a> {
     limits: &'a Limits,
     tell: &'a mut dyn FnMut(&Report),
     budget: Option<TimeBudget>,
-    intervals: Intervals,
     /// When our clock started; `None` while pondering.
     clock_since: Option<Instant>,
     /// The value with which the best move is compared: the previous search's final value, or
@@ -54,7 +52,6 @@ impl<'a> Stopper<'a> {
             limits,
             tell,
             budget: shared.lag.budget(limits, shared.parameters.overhead()),
-            intervals: Intervals::since(shared.began),
             clock_since: None,
             expected: shared.expected,
             best: None,
@@ -109,9 +106,12 @@ impl<'a> Stopper<'a> {
             return true;
         }
         let now = self.shared.control.now();
-        if self.intervals.end(now, self.shared.lag) {
-            let overhead = self.shared.parameters.overhead();
-            self.budget = self.shared.lag.budget(self.limits, overhead);
+        let budget = self
+            .shared
+            .lag
+            .budget(self.limits, self.shared.parameters.overhead());
+        if self.budget != budget {
+            self.budget = budget;
             if let Some(since) = self.clock_since {
                 self.start_clock(since);
             }

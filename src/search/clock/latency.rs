@@ -40,6 +40,13 @@ impl Latency {
         }
     }
 
+    /// Returns how long a batch may take, or `None` before any has been recorded.
+    pub(crate) fn expected(&self, positions: usize) -> Option<Duration> {
+        let least = load(&self.least);
+        let further = positions.saturating_sub(1) as f32;
+        (least > 0.0).then(|| Duration::from_secs_f32(least + further * load(&self.slope)))
+    }
+
     /// Returns the size of the largest batch, up to `wanted`, that is expected to finish within
     /// `left`.
     pub(crate) fn affordable(&self, left: Duration, wanted: usize) -> usize {
@@ -87,6 +94,17 @@ mod tests {
         );
         assert!(less > 8 && less < 32, "{less}");
         assert_eq!(more, 64);
+    }
+
+    #[test]
+    fn a_batch_is_expected_to_take_as_long_as_earlier_ones() {
+        let latency = Latency::default();
+        assert_eq!(latency.expected(5), None);
+        latency.record(1, MS(2));
+        latency.record(11, MS(12));
+        assert_eq!(latency.expected(0), latency.expected(1));
+        let expected = latency.expected(6).unwrap().as_secs_f32();
+        assert!((expected - 0.007).abs() < 1e-4, "{expected}");
     }
 
     #[test]

@@ -54,6 +54,9 @@ impl<E: Environment> SearchWorker<'_, E> {
             }
             if gathered.leaves > 0 {
                 let taken = shared.control.now().saturating_duration_since(began);
+                if let Some(expected) = shared.latency.expected(gathered.leaves) {
+                    shared.lag.record(taken, expected);
+                }
                 shared.latency.record(gathered.leaves, taken);
             } else if shared.remaining.load(Relaxed) == 0 {
                 break;

@@ -64,7 +64,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
     const OVERHEAD: Duration = Duration::from_millis(10);
 
-    /// Records batches that take so many milliseconds instead of two.
+    /// Records batches that take these times, in milliseconds, instead of two each.
     fn search(lag: &Lag, batches: impl IntoIterator<Item = u64>) {
         lag.fade();
         for taken in batches {

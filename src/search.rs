@@ -60,7 +60,7 @@ use crate::chess::{Game, mate_in_one};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
-use crate::tablebase::RootMoves;
+use crate::tablebase::{RootMoves, bare_king};
 use choice::RootChoice;
 use clock::lag::Lag;
 use clock::latency::Latency;
@@ -298,6 +298,9 @@ impl Search {
         if root_moves.is_empty() {
             control.hold_back(limits);
             return Ok(Choice::default());
+        }
+        if imagination.is_none() {
+            bare_king::solve_ahead(game.position());
         }
         let expected = self.prepare(game, limits, &root_moves);
         let shared = Shared {

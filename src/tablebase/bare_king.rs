@@ -1,14 +1,17 @@
 //! King and queen, rook or pawn against king: perfect play until mate, without tables on disk.
 //!
 //! A network knows that these endings are won, but it sees no difference between the moves. The
-//! endings are small enough to be solved on first use, each in about ten milliseconds, by
-//! retrograde analysis (Thompson 1986). The analysis works backwards from the mates, through
-//! positions in which the strong side can reach a solved position or every move of the bare king
-//! does.
+//! endings are small enough to be solved in a few tenths of a second by retrograde analysis
+//! (Thompson 1986). The analysis works backwards from the mates, through positions in which the
+//! strong side can reach a solved position or every move of the bare king does. The endings are
+//! solved on first use or, as a game approaches them, in advance.
 
 use crate::chess::{CLAIMABLE_RULE50, after};
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
-use std::sync::LazyLock;
+use std::sync::{Once, OnceLock};
+
+/// The number of pieces from which on the endings are solved in advance.
+const NEAR: usize = 10;
 
 /// The result of perfect play, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,19 @@ pub fn known(position: &Chess) -> Option<Known> {
         (Some(plies), true) => Known::Mates(plies),
         (Some(plies), false) => Known::Mated(plies),
     })
+}
+
+/// Starts to solve the endings on a thread of their own if the position is near them, so that later
+/// moves in a game need not wait for it.
+pub fn solve_ahead(position: &Chess) {
+    static STARTED: Once = Once::new();
+    if position.board().occupied().count() <= NEAR {
+        STARTED.call_once(|| {
+            let solver = std::thread::Builder::new().name("endings".to_owned());
+            // Without a thread, the endings are solved on first use.
+            let _ = solver.spawn(|| table(Role::Pawn).role);
+        });
+    }
 }
 
 /// Returns the moves up to the mate, or `None` unless mate can be forced before the 50-move rule
@@ -211,16 +227,17 @@ struct Table {
     plies: Vec<u8>,
 }
 
-static QUEEN: LazyLock<Table> = LazyLock::new(|| Table::solve(Role::Queen));
-static ROOK: LazyLock<Table> = LazyLock::new(|| Table::solve(Role::Rook));
-static PAWN: LazyLock<Table> = LazyLock::new(|| Table::solve(Role::Pawn));
+static QUEEN: OnceLock<Table> = OnceLock::new();
+static ROOK: OnceLock<Table> = OnceLock::new();
+static PAWN: OnceLock<Table> = OnceLock::new();
 
 fn table(role: Role) -> &'static Table {
-    match role {
+    let solved = match role {
         Role::Pawn => &PAWN,
         Role::Rook => &ROOK,
         _ => &QUEEN,
-    }
+    };
+    solved.get_or_init(|| Table::solve(role))
 }
 
 impl Table {
@@ -342,7 +359,10 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chess::Game;
+    use crate::waiting::PATIENCE;
     use shakmaty::{Board, CastlingMode, FromSetup, Piece, Setup};
+    use std::time::{Duration, Instant};
 
     fn positions(role: Role, strong: Color) -> impl Iterator<Item = Chess> {
         let place = move |place: Place| {
@@ -393,6 +413,20 @@ mod tests {
             Known::Mated(plies) => Known::Mates(plies + 1),
             Known::Draw => Known::Draw,
             Known::Mates(plies) => Known::Mated(plies + 1),
+        }
+    }
+
+    #[test]
+    fn endings_are_solved_as_a_game_approaches_them() {
+        let game = Game::from_fen(
+            "4k3/pppp4/8/8/8/8/PPPP4/4K3 w - - 0 1",
+            CastlingMode::Standard,
+        );
+        solve_ahead(game.unwrap().position());
+        let begun = Instant::now();
+        while PAWN.get().is_none() {
+            assert!(begun.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

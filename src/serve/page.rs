@@ -23,8 +23,11 @@ const BOARD: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
 const STOCKFISH: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/stockfish.rs"));
 
 const PAGE: &str = include_str!("page/index.html");
-const NO_BOARD: &str = include_str!("page/no_board.html");
 const DOCUMENTATION: &str = include_str!("page/docs.html");
+/// The message of a server without a board.
+const NO_BOARD: &str = "  <p>The server runs, but this program was built without the board of its page. To have it, \
+     install npm, run\n  <code>tools/setup</code>, and build again.</p>\n  <p>Programs can ask the server all the same: \
+     see <a href=\"/docs\">the API</a>.</p>";
 
 /// Expands to our own files, with their names.
 macro_rules! files {
@@ -82,7 +85,13 @@ pub(super) fn router() -> Router<Arc<State>> {
     Router::new()
         .route(
             "/",
-            get(async || page(if has_board() { PAGE } else { NO_BOARD })),
+            get(async || {
+                if has_board() {
+                    page(PAGE)
+                } else {
+                    message("Tessera", NO_BOARD)
+                }
+            }),
         )
         .route("/docs", get(async || page(DOCUMENTATION)))
         .route("/page/opening", get(opening))
@@ -104,6 +113,16 @@ pub(super) fn router() -> Router<Arc<State>> {
 
 fn page(html: &'static str) -> Response {
     guarded(Html(html).into_response())
+}
+
+/// Returns a page that only says something, in HTML.
+pub(super) fn message(title: &str, message: &str) -> Response {
+    let page = format!(
+        include_str!("page/message.html"),
+        title = title,
+        message = message
+    );
+    guarded(Html(page).into_response())
 }
 
 async fn opening(
@@ -185,7 +204,7 @@ mod tests {
 
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
-        let texts = [PAGE, NO_BOARD, DOCUMENTATION].map(str::as_bytes);
+        let texts = [PAGE, include_str!("page/message.html"), DOCUMENTATION].map(str::as_bytes);
         let files = FILES.iter().chain(REVIEW).map(|&(_, bytes)| bytes);
         for bytes in texts.into_iter().chain(files) {
             let text = std::str::from_utf8(bytes).unwrap();

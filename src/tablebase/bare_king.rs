@@ -10,7 +10,7 @@ use crate::chess::{CLAIMABLE_RULE50, after};
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
 use std::sync::{Once, OnceLock};
 
-/// The number of pieces from which on the endings are solved in advance.
+/// The endings are solved in advance once a position has at most this many pieces, with the kings.
 const NEAR: usize = 10;
 
 /// The result of perfect play, for the side to move.

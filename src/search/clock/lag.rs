@@ -6,8 +6,8 @@ use crate::play::Limits;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The answer passes through three programs' queues: the search's, the output's and the client's.
-/// An interruption of usual length may hit two of them.
+/// The factor by which an interruption counts. After the search has ended, the thread that answers
+/// may be interrupted as well.
 const CAUTION: f32 = 2.0;
 /// The most that is reserved on account of interruptions.
 const MOST: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@ use crate::page::policy_of;
 use crate::review::game_page;
 use crate::serve::access::Client;
 use crate::serve::body::Body;
-use crate::serve::page::guarded;
+use crate::serve::page::{guarded, message};
 use crate::serve::problem::Problem;
 use crate::serve::request::ReviewRequest;
 use crate::serve::shared::{ShareError, SharedPages};
@@ -21,7 +21,9 @@ use tokio::task::spawn_blocking;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-const GONE: &str = include_str!("../page/gone.html");
+/// The message where there is no review.
+const GONE: &str = "  <p>There is no review at this address: it has expired, or the link is incomplete.</p>\n  \
+     <p><a href=\"/#review\">Review a game</a></p>";
 
 /// The link to a shared review.
 #[derive(Debug, Serialize)]
@@ -88,7 +90,8 @@ pub(in crate::serve) async fn shared(
     let page = spawn_blocking(move || read(&shared, name.ok())).await;
     let page = page.map_err(|_| Problem::mistake())?;
     let Some(page) = page else {
-        return Ok(guarded((StatusCode::NOT_FOUND, Html(GONE)).into_response()));
+        let gone = message("No longer shared – Tessera", GONE);
+        return Ok((StatusCode::NOT_FOUND, gone).into_response());
     };
     let policy = policy_of(&page).unwrap_or("default-src 'none'");
     let policy = format!("{policy}; frame-ancestors 'none'; sandbox allow-scripts");

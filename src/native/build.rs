@@ -74,7 +74,12 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Folders with the headers that the files above include.
-const HEADERS: [&str; 3] = ["src/torch", "src/torch/fused", "src/torch/gpu"];
+const HEADERS: [&str; 4] = [
+    "src/torch",
+    "src/torch/fused",
+    "src/torch/gpu",
+    "src/train/distributed",
+];
 
 /// Environment variable that lists the sanitizers with which our C++ is compiled, in the form of
 /// `-fsanitize`. `tools/sanitize` sets it.

@@ -1,6 +1,7 @@
 // Sums gradients over the processes of a run during backward, like the reducer of PyTorch's
 // DistributedDataParallel (Li et al. 2020).
 #include "../../torch/shim.h"
+#include "begin.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -101,8 +102,8 @@ class Sums {
   // those before it.
   void launch() {
     for (; next_ < order_.size() && ready_[order_[next_]]; ++next_) {
-      std::vector<at::Tensor> tensors{gradients_[order_[next_]]};
-      works_.push_back(group_->allreduce(tensors));
+      works_.push_back(tessera::begin(gradients_[order_[next_]],
+                                      [&](auto& tensors) { return group_->allreduce(tensors); }));
     }
   }
 

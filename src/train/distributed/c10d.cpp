@@ -1,6 +1,7 @@
 // libtorch's c10d for Rust: the store through which the processes of a run meet, process groups
 // (Gloo on the CPU, NCCL on CUDA), and pending operations.
 #include "../../torch/shim.h"
+#include "begin.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -162,8 +163,8 @@ char* tessera_group_abort(const intrusive_ptr<Backend>* group) {
 char* tessera_group_sum(const intrusive_ptr<Backend>* group,
                         const at::Tensor* tensor, intrusive_ptr<Work>** out) {
   return guarded([&] {
-    std::vector<at::Tensor> tensors{*tensor};
-    *out = new intrusive_ptr<Work>((*group)->allreduce(tensors));
+    *out = new intrusive_ptr<Work>(
+        tessera::begin(*tensor, [&](auto& tensors) { return (*group)->allreduce(tensors); }));
   });
 }
 
@@ -171,8 +172,8 @@ char* tessera_group_broadcast(const intrusive_ptr<Backend>* group,
                               const at::Tensor* tensor,
                               intrusive_ptr<Work>** out) {
   return guarded([&] {
-    std::vector<at::Tensor> tensors{*tensor};
-    *out = new intrusive_ptr<Work>((*group)->broadcast(tensors));
+    *out = new intrusive_ptr<Work>(
+        tessera::begin(*tensor, [&](auto& tensors) { return (*group)->broadcast(tensors); }));
   });
 }
 

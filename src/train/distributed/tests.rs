@@ -1,5 +1,6 @@
 //! Tests in which threads act as processes and communicate over loopback.
 
+use super::group::{Group, Store};
 use super::{Agreement, Buckets, GroupError, Launch, World};
 use crate::network::{Initial, Parameter, ParameterGroup};
 use crate::waiting::{PATIENCE, at_some_pace};
@@ -28,24 +29,14 @@ fn try_together<T: Send + 'static>(
     timeout: Duration,
     work: impl Fn(Result<Arc<World>, GroupError>) -> T + Send + Sync + 'static,
 ) -> Vec<T> {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     let work = Arc::new(work);
     // A process that left while another was still connecting would fail its joining.
     let tried = Arc::new(Barrier::new(size));
     let threads: Vec<_> = (0..size)
         .map(|rank| {
             let (work, tried) = (Arc::clone(&work), Arc::clone(&tried));
-            let launch = Launch {
-                rank,
-                size,
-                local_rank: rank,
-                local_size: None,
-                host: "127.0.0.1".to_owned(),
-                port,
-                agent_restarts: None,
-            };
+            let launch = launch(rank, size, port);
             thread::spawn(move || {
                 let joined = World::join(&launch, Device::Cpu, timeout).map(Arc::new);
                 tried.wait();
@@ -55,6 +46,23 @@ fn try_together<T: Send + 'static>(
         .collect();
     let results = threads.into_iter().map(|thread| thread.join().unwrap());
     results.collect()
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
+}
+
+fn launch(rank: usize, size: usize, port: u16) -> Launch {
+    Launch {
+        rank,
+        size,
+        local_rank: rank,
+        local_size: None,
+        host: "127.0.0.1".to_owned(),
+        port,
+        agent_restarts: None,
+    }
 }
 
 fn numbers(tensor: &Tensor) -> Vec<f32> {
@@ -98,6 +106,28 @@ fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
     assert_eq!(steps, [4, 4]);
     let alone = World::alone();
     assert_eq!(Agreement::new(&alone).ask([true]).unwrap(), [true]);
+}
+
+/// libtorch enters the first operation of every group into one record, without a lock.
+#[test]
+fn many_groups_begin_their_operations_at_the_same_time() {
+    let store = Store::open(&launch(0, 1, free_port()), TIMEOUT).unwrap();
+    for round in 0..100 {
+        let ready = Barrier::new(8);
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let (store, ready) = (&store, &ready);
+                scope.spawn(move || {
+                    let name = format!("{round}-{number}");
+                    let group = Group::new(store, &name, Device::Cpu).unwrap();
+                    let tensor = Tensor::from_slice(&[number as f32]);
+                    ready.wait();
+                    group.sum(&tensor, "testing").unwrap().wait().unwrap();
+                    assert_eq!(numbers(&tensor), [number as f32]);
+                });
+            }
+        });
+    }
 }
 
 #[test]

@@ -13,12 +13,22 @@ const CAUTION: f32 = 2.0;
 const MOST: Duration = Duration::from_millis(50);
 /// The share of the longest interruption that is still expected one search later.
 const LASTING: f32 = 0.9;
+/// The interruption that is expected of a machine that has not been measured.
+const UNKNOWN: f32 = 0.010;
 
 /// The longest interruption of recent searches.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lag {
     /// In seconds, as the bits of an f32.
     longest: AtomicU32,
+}
+
+impl Default for Lag {
+    fn default() -> Lag {
+        Lag {
+            longest: AtomicU32::new(UNKNOWN.to_bits()),
+        }
+    }
 }
 
 impl Lag {
@@ -39,7 +49,7 @@ impl Lag {
         self.store(LASTING * self.longest());
     }
 
-    /// Records a batch that took longer than expected.
+    /// Records the time that a batch took, or that a search took until its end.
     pub(crate) fn record(&self, taken: Duration, expected: Duration) {
         let interruption = taken.saturating_sub(expected).min(MOST).as_secs_f32();
         // Losing an update of another thread does no harm.
@@ -72,16 +82,31 @@ mod tests {
         }
     }
 
+    /// Returns the lag of a machine that has run many searches without an interruption.
+    fn quiet() -> Lag {
+        let lag = Lag::default();
+        (0..50).for_each(|_| search(&lag, [2; 100]));
+        lag
+    }
+
+    #[test]
+    fn the_first_searches_reserve_more_and_quiet_ones_no_more_than_the_overhead() {
+        let lag = Lag::default();
+        assert_eq!(lag.reserve(OVERHEAD), MS(20));
+        (0..7).for_each(|_| search(&lag, [2; 100]));
+        assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);
+    }
+
     #[test]
     fn steady_batches_reserve_no_more_than_the_overhead() {
-        let lag = Lag::default();
+        let lag = quiet();
         search(&lag, [0, 1, 2, 5, 7]);
         assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);
     }
 
     #[test]
     fn interruptions_are_reserved_for_and_forgotten() {
-        let lag = Lag::default();
+        let lag = quiet();
         search(&lag, (0..100).map(|n| if n % 10 == 9 { 14 } else { 2 }));
         assert_eq!(lag.reserve(OVERHEAD), MS(24));
         assert_eq!(lag.reserve(MS(100)), MS(100), "the overhead is the least");

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The factor by which an interruption counts. After the search has ended, the thread that answers
-/// may be interrupted as well.
-const CAUTION: f32 = 2.0;
+/// may be interrupted as well, and so may the client. The table in bench/play.md compares factors.
+const CAUTION: f32 = 3.0;
 /// The most that is reserved on account of interruptions.
 const MOST: Duration = Duration::from_millis(50);
 /// The share of the longest interruption that is still expected one search later.
-const LASTING: f32 = 0.9;
+const LASTING: f32 = 0.97;
 /// The interruption that is expected of a machine that has not been measured.
-const UNKNOWN: f32 = 0.010;
+const UNKNOWN: f32 = 0.007;
 
 /// The longest interruption of recent searches.
 #[derive(Debug)]
@@ -85,22 +85,22 @@ mod tests {
     /// Returns the lag of a machine that has run many searches without an interruption.
     fn quiet() -> Lag {
         let lag = Lag::default();
-        (0..50).for_each(|_| search(&lag, [2; 100]));
+        (0..60).for_each(|_| search(&lag, [2; 100]));
         lag
     }
 
     #[test]
     fn the_first_searches_reserve_more_and_quiet_ones_no_more_than_the_overhead() {
         let lag = Lag::default();
-        assert_eq!(lag.reserve(OVERHEAD), MS(20));
-        (0..7).for_each(|_| search(&lag, [2; 100]));
+        assert_eq!(lag.reserve(OVERHEAD).as_millis(), 21);
+        (0..30).for_each(|_| search(&lag, [2; 100]));
         assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);
     }
 
     #[test]
     fn steady_batches_reserve_no_more_than_the_overhead() {
         let lag = quiet();
-        search(&lag, [0, 1, 2, 5, 7]);
+        search(&lag, [0, 1, 2, 4, 5]);
         assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);
     }
 
@@ -108,9 +108,9 @@ mod tests {
     fn interruptions_are_reserved_for_and_forgotten() {
         let lag = quiet();
         search(&lag, (0..100).map(|n| if n % 10 == 9 { 14 } else { 2 }));
-        assert_eq!(lag.reserve(OVERHEAD), MS(24));
+        assert_eq!(lag.reserve(OVERHEAD).as_millis(), 36);
         assert_eq!(lag.reserve(MS(100)), MS(100), "the overhead is the least");
-        (0..12).for_each(|_| search(&lag, [2; 100]));
+        (0..50).for_each(|_| search(&lag, [2; 100]));
         assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);
     }
 

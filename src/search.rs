@@ -334,6 +334,9 @@ impl Search {
         if let Some(error) = failure {
             return Err(error);
         }
+        if let Some(deadline) = shared.deadline() {
+            shared.lag.record(shared.elapsed(), deadline);
+        }
         control.hold_back(limits);
         let (best, ponder) = self.play(&shared, &report, &statistics);
         let chosen = RootChoice::of(&shared);

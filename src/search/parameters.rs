@@ -104,7 +104,7 @@ impl Default for Parameters {
             hash: 256,
             multi_pv: 1,
             minibatch: 0,
-            move_overhead: 20,
+            move_overhead: 10,
             seed: 0,
             cpuct: 1.745,
             cpuct_base: 38739.0,

@@ -149,6 +149,14 @@ impl Shared<'_> {
         self.deadline.store(after.as_micros() as u64, Relaxed);
     }
 
+    /// Returns the deadline, as the time after the search began, if one is set.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        match self.deadline.load(Relaxed) {
+            u64::MAX => None,
+            deadline => Some(Duration::from_micros(deadline)),
+        }
+    }
+
     /// Returns the time since the search began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.control.now().saturating_duration_since(self.began)
@@ -157,15 +165,15 @@ impl Shared<'_> {
     /// Returns the time left until the deadline or, while the clock has not started, the move's
     /// time limit; `None` without a clock.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        match self.deadline.load(Relaxed) {
-            u64::MAX => self.ponder_time,
-            deadline => Some(Duration::from_micros(deadline).saturating_sub(self.elapsed())),
+        match self.deadline() {
+            None => self.ponder_time,
+            Some(deadline) => Some(deadline.saturating_sub(self.elapsed())),
         }
     }
 
     /// Returns whether the clock has yet to start.
     fn ponders(&self) -> bool {
-        self.ponder_time.is_some() && self.deadline.load(Relaxed) == u64::MAX
+        self.ponder_time.is_some() && self.deadline().is_none()
     }
 
     /// Returns the number of leaves to gather if there is no time pressure. The leaves of a batch

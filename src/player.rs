@@ -23,6 +23,7 @@ use crate::inference::LoadError;
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -414,6 +415,7 @@ impl<F: Factory> Player<F> {
             messages.problems.extend(sit_in(settings, &*backend));
         }
         self.look_for_tables(&options.search.tablebase, messages);
+        messages.problems.extend(unreadable_spare(settings));
         let kind = settings.agent;
         let seated = match self.seated.take().filter(|seated| seated.kind == kind) {
             Some(seated) => self.seated.insert(seated),
@@ -505,6 +507,14 @@ impl<F: Factory> Player<F> {
         }
         self.tablebase = tablebase.clone();
     }
+}
+
+/// Returns the problem of a human-like network that is named, although the agent does not use it.
+fn unreadable_spare(settings: &Settings) -> Option<String> {
+    let path = settings.human_net.clone()?;
+    let source = File::open(&path).err()?;
+    let is_spare = settings.agent != AgentKind::Human;
+    is_spare.then(|| LoadError::Read { path, source }.to_string())
 }
 
 /// Returns a note if a rating is set but the network does not use ratings, or only in part.

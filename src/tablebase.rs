@@ -149,6 +149,11 @@ impl Tablebase {
         &self.opened().inventory
     }
 
+    /// Returns the first problem of the folders and files, if any. The first call scans the folders.
+    pub fn problem(&self) -> Option<&TablebaseError> {
+        self.inventory().problems.first()
+    }
+
     /// Returns the result of a position immediately after a capture or a pawn move. The results in
     /// WDL tables are valid only for such positions.
     ///

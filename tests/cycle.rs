@@ -527,6 +527,22 @@ fn stores_finished_games(factor: u32) -> bool {
     shards == 1
 }
 
+#[cfg(unix)]
+#[test]
+fn a_loop_that_is_told_to_stop_asks_to_be_restarted() {
+    let folder = workplace(&config(50, ACTORS));
+    let mut running = train(folder.path(), &["loop", "loop.toml", "--threads", "2"])
+        .spawn()
+        .unwrap();
+    wait_until("the workers have been started", || {
+        std::fs::read_dir(folder.path().join("loop/logs")).is_ok_and(|logs| logs.count() > 1)
+    });
+    let id = running.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(running.wait().unwrap().code(), Some(75));
+}
+
 #[test]
 fn mistakes_get_one_line() {
     let folder = workplace(&config(1, ACTORS));

@@ -208,7 +208,9 @@ fn a_signal_to_one_stops_all_with_a_checkpoint() {
     assert!(sent.success());
     let mut told = Vec::new();
     for process in processes {
-        told.push(printed(process.wait_with_output().unwrap()));
+        let output = process.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(75));
+        told.push(String::from_utf8(output.stdout).unwrap());
     }
     assert!(
         told[0].contains("stopped") && told[1].is_empty(),

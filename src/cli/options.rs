@@ -1,6 +1,6 @@
 //! Options that several commands share.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use shakmaty::CastlingMode;
 use tessera::agent::AgentKind;
@@ -38,6 +38,9 @@ impl SearchArguments {
         settings.player.set_hash(hash);
         for (name, value) in &self.options {
             settings.set(name, value).context("--set")?;
+        }
+        if let Some(problem) = settings.player.options.search.tablebase.problem() {
+            bail!("--set: {problem}");
         }
         Ok(settings.player)
     }

@@ -2,6 +2,7 @@
 
 use super::error::{CycleConfigError, CycleError};
 use crate::data::loader::LoaderError;
+use crate::inference::{LoadError, NetworkError};
 use crate::selfplay::SelfPlayError;
 use crate::store::StoreError;
 use crate::train::{CheckpointError, ConfigError, TrainError};
@@ -83,10 +84,10 @@ impl CycleError {
             CycleError::Shard(error) => is_unusable(error),
             CycleError::Io { source, .. } => is_lasting_refusal(source),
             CycleError::Checkpoint(error) => is_refused(error),
+            CycleError::Load(error) => is_for_other_machines(error),
             CycleError::Train(error) => is_final_for_training(error),
             CycleError::Taken(_)
             | CycleError::Missing { .. }
-            | CycleError::Load(_)
             | CycleError::Inputs(_)
             | CycleError::Backend(_)
             | CycleError::SelfPlay(_)
@@ -95,6 +96,15 @@ impl CycleError {
             | CycleError::History(_) => false,
         }
     }
+}
+
+/// Returns whether the configuration asks for a device, or a way to run a network, that this machine
+/// does not have.
+fn is_for_other_machines(error: &LoadError) -> bool {
+    let LoadError::Network { source, .. } = error else {
+        return false;
+    };
+    matches!(source, NetworkError::Device(_) | NetworkError::Way(_))
 }
 
 fn is_final_for_training(error: &TrainError) -> bool {
@@ -144,6 +154,7 @@ mod tests {
     use super::*;
     use crate::data::shard::Shard;
     use crate::store::Store;
+    use crate::torch::DeviceError;
     use crate::train::TrainConfig;
     use std::path::Path;
 
@@ -165,6 +176,12 @@ mod tests {
         };
         let config = CycleError::from(TrainConfig::read(&path).unwrap_err());
         let address = Store::open(Path::new("s3://")).err();
+        let load = |source: NetworkError| {
+            CycleError::from(LoadError::Network {
+                network: "x".to_owned(),
+                source,
+            })
+        };
         for error in [
             missing,
             foreign,
@@ -172,6 +189,7 @@ mod tests {
             of_kind(ErrorKind::PermissionDenied),
             store(ErrorKind::ReadOnlyFilesystem),
             CycleError::NothingToReanalyse,
+            load(NetworkError::Device(DeviceError::NoCudaDevice)),
         ] {
             assert!(is_final(&error), "{error}");
             let within = anyhow::Error::from(error).context("a worker");
@@ -187,6 +205,7 @@ mod tests {
             store(ErrorKind::TimedOut),
             store(ErrorKind::Other),
             CycleError::Inputs(3),
+            load(NetworkError::Hash),
         ] {
             assert!(!is_final(&error), "{error}");
         }

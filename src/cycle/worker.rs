@@ -12,6 +12,7 @@ use crate::data::record::Record;
 use crate::encode::Encoder;
 use crate::scoped_threads::{SetAtEnd, join};
 use crate::store::{Generation, Generations};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -33,6 +34,7 @@ where
     J: FnMut(u64, &dyn Fn() -> bool) -> Result<Option<Record>, CycleError> + 'a,
 {
     let mut generations = Generations::default();
+    let mut is_told = false;
     let is_over = |generations: &Generations| {
         let last = generations.last().map(|last| last.number);
         until.is_some_and(|until| last.is_some_and(|last| last >= until))
@@ -48,6 +50,10 @@ where
             && let Some(network) = fetch(generation)?
         {
             break (generation.clone(), network);
+        }
+        if !mem::replace(&mut is_told, true) {
+            let store = context.store.place().display();
+            (context.tell)(&format!("waiting for the first network in {store}"));
         }
         if !context.wait(config.poll) {
             return Ok(());

@@ -17,8 +17,8 @@ pub enum SearchOptionError {
     /// The option does not affect how positions are searched.
     #[error(
         "`{0}` is not an option of the search, of ratings or of imagined futures; the network, \
-         devices, threads, memory, seed, temperature, noise and Gumbel's selection have options \
-         of their own here"
+         devices, threads, memory, tablebases, seed, temperature, noise and Gumbel's selection \
+         have options of their own here"
     )]
     Elsewhere(String),
 }
@@ -60,6 +60,7 @@ fn differ_in_search_alone(before: &uci::Settings, after: &uci::Settings) -> bool
     rest == *before
         && new.threads == old.threads
         && new.hash == old.hash
+        && new.tablebase == old.tablebase
         && new.seed == old.seed
         && new.temperature == old.temperature
         && new.gumbel_moves == old.gumbel_moves
@@ -92,6 +93,7 @@ mod tests {
             ("Precision", "f32"),
             ("Threads", "3"),
             ("Hash", "3"),
+            ("SyzygyPath", "tables"),
             ("Seed", "5"),
             ("Temperature", "1"),
             ("GumbelMoves", "4"),

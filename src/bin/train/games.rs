@@ -72,7 +72,7 @@ impl GamesArguments {
     /// Returns the tablebases; fails if any of them is missing.
     pub fn tablebase(&self) -> anyhow::Result<Tablebase> {
         let tablebase = Tablebase::new(self.syzygy.as_deref().unwrap_or_default());
-        if let Some(problem) = tablebase.inventory().problems.first() {
+        if let Some(problem) = tablebase.problem() {
             bail!("--syzygy: {problem}");
         }
         Ok(tablebase)

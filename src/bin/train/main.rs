@@ -141,14 +141,14 @@ fn main() -> ExitCode {
         Command::Vocabulary(vocabulary) => vocabulary.run(),
         Command::Label(label) => label.run(),
         Command::Selfplay(selfplay) => selfplay.run(),
-        Command::Loop(all) => all.run(),
+        Command::Loop(all) => return ended(all.run()),
         Command::Actor(it) => return worker::end(it.run(Searcher::Actor)),
         Command::Reanalyser(it) => return worker::end(it.run(Searcher::Reanalyser)),
         Command::Learner(it) => return worker::end(it.run()),
         Command::Gate(it) => return worker::end(it.run(Searcher::Gate)),
         Command::Gauntlet(it) => return worker::end(it.run(Searcher::Gauntlet)),
         Command::Size(size) => size.run(),
-        Command::Run(run) => run.run(),
+        Command::Run(run) => return ended(run.run()),
         Command::Validate(validate) => validate.run(),
         Command::Copies(copies) => copies.run(),
         Command::Imagine(imagine) => imagine.run(),
@@ -161,8 +161,10 @@ fn main() -> ExitCode {
         Command::AblateHeads(it) => it.run(),
         Command::Manual(command) => command.run(Arguments::command()).map_err(Into::into),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error_report::report(error.as_ref()),
-    }
+    ended(outcome.map(|()| ExitCode::SUCCESS))
+}
+
+/// Reports a command's error, if any, and returns the exit status.
+fn ended(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| error_report::report(error.as_ref()))
 }

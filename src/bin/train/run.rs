@@ -7,12 +7,14 @@ use clap::Args;
 use indicatif::{HumanCount, ProgressBar};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
 use tessera::backend::CodeArguments;
 use tessera::command_line::TimeSpan;
+use tessera::cycle::STOPPED;
 use tessera::error_report::tell;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
@@ -70,7 +72,7 @@ pub struct Run {
 
 impl Run {
     /// Trains a network, or resumes training it.
-    pub fn run(self) -> anyhow::Result<()> {
+    pub fn run(self) -> anyhow::Result<ExitCode> {
         let mut config = TrainConfig::read_with(&self.config, &self.set)?;
         config.code = self.code.policy();
         if let Some(steps) = self.steps {
@@ -106,7 +108,7 @@ impl Run {
                 let (rank, size) = (launch.rank, launch.size);
                 let summary = trained.with_context(|| format!("process {rank} of {size}"))?;
                 if rank > 0 {
-                    return Ok(());
+                    return Ok(status(&summary, &options));
                 }
                 summary
             }
@@ -123,7 +125,17 @@ impl Run {
             summary.samples,
             summary.checkpoint.display(),
         )?;
-        Ok(())
+        Ok(status(&summary, &options))
+    }
+}
+
+/// Returns the exit status: success if the run has reached its last step or its time limit, or else
+/// the status of a worker that was told to stop.
+fn status(summary: &Summary, options: &RunOptions) -> ExitCode {
+    let is_over = options.time.is_some() && !options.stop.load(Ordering::Relaxed);
+    match summary.finished || is_over {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(STOPPED),
     }
 }
 

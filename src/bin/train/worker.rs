@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::HumanCount;
 use std::fs::{File, TryLockError};
 use std::io::{Read, stdin};
+use std::mem;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -254,10 +255,16 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
     let shown = path.display();
     let file = File::options().create(true).append(true).open(path);
     let file = file.with_context(|| format!("cannot open {shown}"))?;
+    let mut is_told = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) if waits() => {
+                if !mem::replace(&mut is_told, true) {
+                    tell(format_args!(
+                        "waiting for another process, which has locked {shown}"
+                    ));
+                }
                 std::thread::sleep(Duration::from_millis(50));
             }
             Err(TryLockError::WouldBlock) => return Ok(None),

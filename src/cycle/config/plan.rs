@@ -125,7 +125,7 @@ impl ActorConfig {
         seed: u64,
     ) -> Result<SelfPlay, CycleError> {
         let tablebase = Tablebase::new(&self.tablebase);
-        if let Some(problem) = tablebase.inventory().problems.first() {
+        if let Some(problem) = tablebase.problem() {
             return Err(CycleConfigError::Tablebase(problem.to_string()).into());
         }
         Ok(SelfPlay {

@@ -111,6 +111,15 @@ fn without_its_network_another_one_plays() {
 }
 
 #[test]
+fn an_unreadable_network_is_reported_before_it_is_needed() {
+    let mut client = ready();
+    client.say(&["setoption name HumanNet value missing", "go nodes 1"]);
+    let said = client.wait_for("bestmove ").concat();
+    let reports = said.matches("ERROR: cannot read the network missing");
+    assert_eq!(reports.count(), 1, "{said}");
+}
+
+#[test]
 fn a_network_without_ratings_says_so() {
     let mut client = ready();
     client.say(&[ON, "go nodes 1"]);

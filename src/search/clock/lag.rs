@@ -8,25 +8,25 @@ use std::time::Duration;
 
 /// The factor by which an interruption counts. After the search has ended, the thread that answers
 /// may be interrupted as well, and so may the client. The table in bench/play.md compares factors.
-const CAUTION: f32 = 3.0;
+const CAUTION: u32 = 3;
 /// The most that is reserved on account of interruptions.
 const MOST: Duration = Duration::from_millis(50);
-/// The share of the longest interruption that is still expected one search later.
-const LASTING: f32 = 0.97;
-/// The interruption that is expected of a machine that has not been measured.
-const UNKNOWN: f32 = 0.007;
+/// The percentage of the longest interruption that is still expected one search later.
+const LASTING: u32 = 97;
+/// The interruption, in microseconds, that is expected of a machine that has not been measured.
+const UNKNOWN: u32 = 7_000;
 
 /// The longest interruption of recent searches.
 #[derive(Debug)]
 pub(crate) struct Lag {
-    /// In seconds, as the bits of an f32.
+    /// In microseconds, at most [`MOST`].
     longest: AtomicU32,
 }
 
 impl Default for Lag {
     fn default() -> Lag {
         Lag {
-            longest: AtomicU32::new(UNKNOWN.to_bits()),
+            longest: AtomicU32::new(UNKNOWN),
         }
     }
 }
@@ -40,30 +40,21 @@ impl Lag {
     /// Returns the time to reserve for delays: at least `overhead`, and more on a machine that has
     /// interrupted recent searches for longer.
     fn reserve(&self, overhead: Duration) -> Duration {
-        let expected = Duration::from_secs_f32(CAUTION * self.longest());
-        overhead.max(expected.min(MOST))
+        let expected = CAUTION * self.longest.load(Relaxed);
+        overhead.max(Duration::from_micros(expected.into()).min(MOST))
     }
 
     /// Forgets a part of earlier interruptions. Called once a search.
     pub(crate) fn fade(&self) {
-        self.store(LASTING * self.longest());
+        let longest = self.longest.load(Relaxed);
+        self.longest.store(longest * LASTING / 100, Relaxed);
     }
 
     /// Records the time that a batch took, or that a search took until its end.
     pub(crate) fn record(&self, taken: Duration, expected: Duration) {
-        let interruption = taken.saturating_sub(expected).min(MOST).as_secs_f32();
-        // Losing an update of another thread does no harm.
-        if interruption > self.longest() {
-            self.store(interruption);
-        }
-    }
-
-    fn longest(&self) -> f32 {
-        f32::from_bits(self.longest.load(Relaxed))
-    }
-
-    fn store(&self, seconds: f32) {
-        self.longest.store(seconds.to_bits(), Relaxed);
+        let interruption = taken.saturating_sub(expected).min(MOST);
+        self.longest
+            .fetch_max(interruption.as_micros() as u32, Relaxed);
     }
 }
 
@@ -92,7 +83,7 @@ mod tests {
     #[test]
     fn the_first_searches_reserve_more_and_quiet_ones_no_more_than_the_overhead() {
         let lag = Lag::default();
-        assert_eq!(lag.reserve(OVERHEAD).as_millis(), 21);
+        assert_eq!(lag.reserve(OVERHEAD), MS(21));
         (0..30).for_each(|_| search(&lag, [2; 100]));
         assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);
     }
@@ -108,7 +99,7 @@ mod tests {
     fn interruptions_are_reserved_for_and_forgotten() {
         let lag = quiet();
         search(&lag, (0..100).map(|n| if n % 10 == 9 { 14 } else { 2 }));
-        assert_eq!(lag.reserve(OVERHEAD).as_millis(), 36);
+        assert_eq!(lag.reserve(OVERHEAD), MS(36));
         assert_eq!(lag.reserve(MS(100)), MS(100), "the overhead is the least");
         (0..50).for_each(|_| search(&lag, [2; 100]));
         assert_eq!(lag.reserve(OVERHEAD), OVERHEAD);

@@ -1,12 +1,12 @@
 //! The encoder kernel on a mocked GPU, from the GPU's limits to the next way after a failure.
 
 use crate::backend::tests::{assert_same, positions};
-use crate::backend::{Backend, CodePolicy, Precision, Way};
-use crate::inference::Planned;
+use crate::backend::{Backend, CodePolicy, DeviceChoice, Precision, Way};
 use crate::inference::candidate::Candidate;
 use crate::inference::choice::{Choice, choose};
 use crate::inference::fallback::Fallback;
 use crate::inference::torch_backend::TorchBackend;
+use crate::inference::{Comparison, Planned};
 use crate::torch::ComputeType;
 use crate::torch::gpu::mock::{MockDriver, Step};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,4 +109,38 @@ fn a_launch_that_fails_during_play_replaces_the_way_once() {
     }
     let launches = driver.take_steps().len() - PREPARED.len();
     assert_eq!(launches, warm_up + 2);
+}
+
+#[test]
+fn a_comparison_states_why_a_way_fails() {
+    let driver = MockDriver::new(Some((Step::Compile, 0)));
+    let planned = planned();
+    let comparison = driver.replacing_the_cpu(|| Comparison::new(&planned, DeviceChoice::Cpu));
+    let comparison = comparison.unwrap();
+    let (failed, right): (Vec<_>, Vec<_>) = comparison
+        .ways
+        .iter()
+        .partition(|compared| compared.refused.is_some());
+    assert_eq!(failed.len(), 1);
+    assert_eq!((failed[0].way, failed[0].differences), (Way::Encoder, None));
+    assert!(failed[0].speeds.is_empty());
+    let has = |way| right.iter().any(|compared| compared.way == way);
+    assert!(
+        [Way::File, Way::Operators, Way::Kernels]
+            .into_iter()
+            .all(has)
+    );
+    let table = comparison.to_string();
+    let mut lines = table.lines();
+    assert!(
+        lines.next().unwrap().starts_with("tessera-xs on "),
+        "{table}"
+    );
+    assert!(
+        lines.next().unwrap().ends_with(" batch 1  batch 32"),
+        "{table}"
+    );
+    let line = "encoder    fp16   refused: libtorch cannot run it: CUDA: Compile fails";
+    assert!(lines.any(|other| other == line), "{table}");
+    assert_eq!(table.lines().count(), 2 + comparison.ways.len());
 }

@@ -3,10 +3,10 @@
 //! There are several [ways](crate::backend::Way) to run a network, one file each in `ways`. `plan`
 //! lists those that suit a network's family, the device and the precision. `choice` lets each of
 //! them prove itself on this machine (`trial`), measures which is the fastest, and remembers the
-//! result (`answers`). If a way fails during play, another takes its place (`fallback`). On the CPU,
-//! a network of a known family [runs](open) by the CPU's kernels. On CUDA, the encoder kernel and
-//! libtorch's operators compete with the TorchScript in the file. For unknown families, the
-//! TorchScript in the file runs.
+//! result (`answers`); `comparison` runs all of them, for reports. If a way fails during play,
+//! another takes its place (`fallback`). On the CPU, a network of a known family [runs](open) by the
+//! CPU's kernels. On CUDA, the encoder kernel and libtorch's operators compete with the TorchScript
+//! in the file. For unknown families, the TorchScript in the file runs.
 
 #[cfg(feature = "torch")]
 mod answers;
@@ -14,6 +14,8 @@ mod answers;
 mod candidate;
 #[cfg(feature = "torch")]
 mod choice;
+#[cfg(feature = "torch")]
+mod comparison;
 #[cfg(feature = "torch")]
 pub mod doctor;
 mod error;
@@ -44,13 +46,15 @@ mod trial;
 #[cfg(feature = "torch")]
 mod ways;
 
+#[cfg(feature = "torch")]
+pub use comparison::{ComparedWay, Comparison};
 pub use error::{LoadError, NetworkError};
 #[cfg(feature = "torch")]
 pub use files::{BuiltInNetworks, NETWORKS, carry, network_file, read_network};
 pub use loader::{Loader, load, load_for_many};
 pub use networks::formats;
 #[cfg(feature = "torch")]
-pub use networks::{describe, describe_human, load_network, runs};
+pub use networks::{compare, describe, describe_human, load_network, runs};
 #[cfg(feature = "torch")]
 pub(crate) use planned::Planned;
 #[cfg(feature = "torch")]

@@ -115,3 +115,55 @@ fn an_invalid_network_is_a_fault() {
     );
     assert!(said.contains("fix: "));
 }
+
+/// Every kind of CPU has these ways. The network's own code with libtorch's operators is the
+/// reference, as on a GPU.
+#[test]
+fn all_ways_are_compared_on_a_device_that_is_named() {
+    let diagnosis = diagnosis(&["--device", "cpu", "--net", "tessera-xs"]);
+    let [comparison] = &diagnosis["comparisons"].as_array().unwrap()[..] else {
+        panic!("{diagnosis}")
+    };
+    assert_eq!(comparison["network"], "tessera-xs");
+    assert_eq!(comparison["reference"], "file");
+    assert_eq!(comparison["batches"], serde_json::json!([1, 32]));
+    let ways = comparison["ways"].as_array().unwrap();
+    for (way, precision, most) in [
+        ("kernels", "f32", 1e-6),
+        ("operators", "f32", 1e-4),
+        ("operators", "fp16", 0.01),
+        ("encoder", "fp16", 0.01),
+        ("file", "f32", 0.0),
+    ] {
+        let mut ways = ways.iter();
+        let found = ways.find(|it| it["way"] == way && it["precision"] == precision);
+        let found = found.unwrap_or_else(|| panic!("{way} in {precision}: {comparison}"));
+        assert!(found["refused"].is_null(), "{found}");
+        for numbers in ["differences", "speeds"] {
+            assert_eq!(found[numbers].as_array().unwrap().len(), 2, "{found}");
+        }
+        let differences = found["differences"].as_array().unwrap().iter();
+        assert!(
+            differences
+                .map(|it| it.as_f64().unwrap())
+                .all(|it| it <= most),
+            "{found}"
+        );
+        let speeds = found["speeds"].as_array().unwrap().iter();
+        assert!(
+            speeds.map(|it| it.as_f64().unwrap()).all(|it| it > 0.0),
+            "{found}"
+        );
+    }
+
+    let output = doctor(&["--device", "cuda:99"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!output.status.success());
+    assert_eq!(
+        said.lines()
+            .filter(|line| line.contains("it does not run: "))
+            .count(),
+        1
+    );
+    assert!(!said.contains("differences from"), "{said}");
+}

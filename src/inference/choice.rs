@@ -240,7 +240,7 @@ fn batches_for(backend: &TorchBackend) -> [usize; 2] {
 }
 
 /// Returns this many copies of the initial position.
-fn positions(backend: &TorchBackend, count: usize) -> Batch {
+pub(super) fn positions(backend: &TorchBackend, count: usize) -> Batch {
     let game = Game::default();
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
@@ -252,7 +252,7 @@ fn positions(backend: &TorchBackend, count: usize) -> Batch {
 }
 
 /// Returns the time that a batch takes, or `None` if its evaluation fails.
-fn time(backend: &TorchBackend, batch: &Batch) -> Option<Duration> {
+pub(super) fn time(backend: &TorchBackend, batch: &Batch) -> Option<Duration> {
     let mut out = Evaluations::default();
     let (start, clock) = (Instant::now(), Clock::now());
     backend.evaluate(batch, &mut out).ok()?;

@@ -1,5 +1,6 @@
 //! Networks in memory, and the backends that run them.
 
+use super::comparison::Comparison;
 use super::error::LoadError;
 use super::fallback::{Fallback, Reopen};
 use super::files::{instead_of, network_file, read};
@@ -9,7 +10,7 @@ use super::sequence::SequenceBackend;
 use super::torch_backend::TorchBackend;
 use crate::backend::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
-    Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
+    Imagination, Metadata, NetworkOptions, Precision, Properties, Service, Way,
 };
 use crate::error_report::one_line;
 use crate::network::Playable;
@@ -170,14 +171,7 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError> {
-    let file = network_file(options)?;
-    let open = || {
-        let (way, device) = (options.way, options.devices.first());
-        let (device, formats) = torch::resolve_for(way, device, options.precision)?;
-        let planned = Planned::new(&file, options.code, device, &formats, way)?;
-        planned.with_decoding(options.decoding).backend()
-    };
-    open().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
+    on_first_device(options, |planned| planned.backend())
 }
 
 /// Returns how a network runs on its first device: the format and the way, with the measurements, if
@@ -186,14 +180,37 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn runs(options: &NetworkOptions) -> Result<String, LoadError> {
+    on_first_device(options, |planned| Ok(planned.outlook()))
+}
+
+/// Compares all ways and formats in which a network runs on its first device.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`](super::load).
+pub fn compare(options: &NetworkOptions) -> Result<Comparison, LoadError> {
+    let options = NetworkOptions {
+        precision: Precision::Auto,
+        way: Way::Auto,
+        ..options.clone()
+    };
+    on_first_device(&options, |planned| {
+        Comparison::new(&planned, options.devices.first())
+    })
+}
+
+/// Calls a function with a network that is opened for its first device.
+fn on_first_device<T>(
+    options: &NetworkOptions,
+    work: impl FnOnce(Planned) -> Result<T, NetworkError>,
+) -> Result<T, LoadError> {
     let file = network_file(options)?;
-    let find = || {
+    let open = || {
         let (way, device) = (options.way, options.devices.first());
         let (device, formats) = torch::resolve_for(way, device, options.precision)?;
         let planned = Planned::new(&file, options.code, device, &formats, way)?;
-        Ok(planned.outlook())
+        work(planned.with_decoding(options.decoding))
     };
-    find().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
+    open().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
 }
 
 /// Returns a network's metadata after checking it. `None` means the built-in network.

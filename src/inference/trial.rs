@@ -8,6 +8,7 @@ use super::torch_backend::TorchBackend;
 use crate::backend::{Backend, BackendError, Batch, Differences, Evaluations};
 use crate::chess::{Game, Ratings};
 use crate::encode::Encoder;
+use crate::torch::ComputeType;
 use shakmaty::Position;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
@@ -59,31 +60,48 @@ impl Trial {
         Ok(Trial { chunks })
     }
 
-    /// Returns the reason to refuse a backend, or `None` if its results are right.
-    pub fn objection(&self, backend: &TorchBackend) -> Option<String> {
+    /// Returns the number of positions.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(|(batch, _)| batch.len()).sum()
+    }
+
+    /// Returns the means over the positions of the largest difference in the probability of a move,
+    /// and of the difference in the expected result.
+    pub fn differences(&self, backend: &TorchBackend) -> Result<[f32; 2], BackendError> {
         let mut found = Differences::default();
         let mut out = Evaluations::default();
         for (batch, expected) in &self.chunks {
-            if let Err(error) = backend.evaluate(batch, &mut out) {
-                return Some(error.to_string());
-            }
+            backend.evaluate(batch, &mut out)?;
             found.join(Differences::between(&out, expected));
         }
-        let [policy, value] = found.means();
-        // A comparison with NaN is false.
-        let tolerance = match backend.dtype() {
-            dtype if dtype.int8 || dtype.kind == Kind::BFloat16 => COARSE_TOLERANCE,
-            _ => TOLERANCE,
-        };
-        let is_right = policy <= tolerance && value <= tolerance;
-        (!is_right).then(|| {
-            format!(
-                "wrong results: the policy is off by {:.1} % and the value by {:.1} %",
-                100.0 * policy,
-                100.0 * value
-            )
-        })
+        Ok(found.means())
     }
+
+    /// Returns the reason to refuse a backend, or `None` if its results are right.
+    pub fn objection(&self, backend: &TorchBackend) -> Option<String> {
+        match self.differences(backend) {
+            Ok(differences) => wrong_results(differences, backend.dtype()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+/// Returns the reason to refuse a way with these differences in a dtype, or `None` if they are small
+/// enough.
+pub(super) fn wrong_results([policy, value]: [f32; 2], dtype: ComputeType) -> Option<String> {
+    let tolerance = match dtype {
+        dtype if dtype.int8 || dtype.kind == Kind::BFloat16 => COARSE_TOLERANCE,
+        _ => TOLERANCE,
+    };
+    // A comparison with NaN is false.
+    let is_right = policy <= tolerance && value <= tolerance;
+    (!is_right).then(|| {
+        format!(
+            "wrong results: the policy is off by {:.1} % and the value by {:.1} %",
+            100.0 * policy,
+            100.0 * value
+        )
+    })
 }
 
 /// Returns the positions of a few games between players of various ratings, in chunks.

@@ -34,7 +34,7 @@ const CPP: &[&str] = &[
     "src/torch/winograd.cpp",
     "src/train/distributed/buckets.cpp",
     "src/train/distributed/c10d.cpp",
-    "src/torch/gpu/driver.cpp",
+    "src/torch/gpu/streams.cpp",
     // This file comes last, because it defines macros.
     "src/torch/gpu/emulation.cpp",
 ];

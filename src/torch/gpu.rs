@@ -1,20 +1,28 @@
 //! The encoder kernel, which runs a Chessformer's encoder on a GPU in a single launch.
 //!
 //! Its CUDA source is in `encoder.cuh`. NVRTC compiles it at run time for the network's sizes and
-//! the GPU's architecture. For tests, the same source is compiled as C++ and runs on the CPU.
+//! the GPU's architecture, and `driver` loads and launches it. For tests, the same source is compiled
+//! as C++ and runs on the CPU, and `mock` takes the driver's place.
+
+mod driver;
+mod library;
+#[cfg(test)]
+#[path = "gpu/tests/mock.rs"]
+pub(crate) mod mock;
+mod nvrtc;
 
 use super::fused;
 use super::module::{TorchError, check};
+use super::shim;
 pub(crate) use super::shim::Sizes;
-use super::shim::{self, Kernel, take_text};
 use crate::atomic_file;
+use driver::{Cuda, Driver, Launch};
 use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
 use std::fmt::{self, Debug, Formatter};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, ptr};
+use std::{fs, io};
 use tch::{Device, Kind, Tensor};
 
 /// The kernel's source files, in the order in which they are compiled. The sizes are defined after
@@ -79,34 +87,19 @@ impl Sizes {
 
     /// Returns the values in the order of their declaration, in C's syntax.
     fn listed(&self) -> String {
-        let Sizes {
-            words,
-            features,
-            layers,
-            width,
-            heads,
-            feed_forward,
-            compress,
-            hidden,
-            generator,
-            heads_per_pass,
-            has_attacks,
-            is_centred,
-            epsilon,
-            gab_epsilon,
-        } = self;
-        format!(
-            "{words}, {features}, {layers}, {width}, {heads}, {feed_forward}, {compress}, {hidden}, \
-             {generator}, {heads_per_pass}, {has_attacks}, {is_centred}, {epsilon:e}f, \
-             {gab_epsilon:e}f"
-        )
+        // All but the last two are integers.
+        let values: [c_int; 14] = bytemuck::cast(*self);
+        let integers: Vec<String> = values[..12].iter().map(c_int::to_string).collect();
+        let [epsilon, gab_epsilon] = [self.epsilon, self.gab_epsilon];
+        format!("{}, {epsilon:e}f, {gab_epsilon:e}f", integers.join(", "))
     }
 }
 
 /// An encoder that runs in one kernel. On the CPU, it runs far more slowly than other encoders.
 pub(crate) struct Encoder {
     sizes: Sizes,
-    kernel: Option<Loaded>,
+    /// `None` on the CPU, which emulates the kernel.
+    kernel: Option<Launch>,
     /// f16, concatenated in the order in which the kernel reads them.
     matrices: Tensor,
     /// f32, also concatenated.
@@ -121,37 +114,6 @@ unsafe impl Sync for Encoder {}
 impl Debug for Encoder {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "Encoder({:?})", self.sizes)
-    }
-}
-
-/// A kernel that is loaded on a device.
-struct Loaded(ptr::NonNull<Kernel>);
-
-// SAFETY: the driver's functions may be called from any thread, and launches do not change the
-// kernel.
-unsafe impl Send for Loaded {}
-// SAFETY: as above.
-unsafe impl Sync for Loaded {}
-
-impl Loaded {
-    /// Loads machine code on a device.
-    fn new(code: &[u8], sizes: &Sizes, device: c_int) -> Result<Loaded, TorchError> {
-        let code = Tensor::f_from_slice(code)?;
-        let mut kernel = ptr::null_mut();
-        // SAFETY: the tensor holds the code, and the shim writes a kernel to `kernel` unless it
-        // fails.
-        unsafe {
-            let code = code.as_ptr().cast();
-            check(shim::tessera_gpu_load(code, sizes, device, &raw mut kernel))?;
-        }
-        Ok(Loaded(ptr::NonNull::new(kernel).expect("a new kernel")))
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        // SAFETY: the pointer came from `tessera_gpu_load`, and is freed only once.
-        unsafe { shim::tessera_gpu_free(self.0.as_ptr()) }
     }
 }
 
@@ -172,12 +134,12 @@ impl Encoder {
     ) -> Result<Option<Encoder>, TorchError> {
         let given = [matrices, vectors].map(Tensor::numel);
         assert_eq!(given, sizes.parameters(), "{sizes:?}");
-        let (sizes, kernel) = match device {
-            Device::Cuda(number) => match load(sizes, number as c_int)? {
+        let (sizes, kernel) = match driver(device)? {
+            Some(driver) => match load(&*driver, sizes, folder_of_user().as_deref())? {
                 Some((sizes, kernel)) => (sizes, Some(kernel)),
                 None => return Ok(None),
             },
-            _ => (sizes, None),
+            None => (sizes, None),
         };
         Ok(Some(Encoder {
             sizes,
@@ -197,26 +159,34 @@ impl Encoder {
 
     /// Encodes boards, given by their words i64 [B, words], to tokens f16 [B · 64, width].
     ///
+    /// # Errors
+    /// [`TorchError`] if the device fails.
+    ///
     /// # Panics
-    /// Panics if the words have the wrong shape or the device fails.
-    pub fn forward(&self, words: &Tensor) -> Tensor {
+    /// Panics if the words have the wrong shape.
+    pub fn forward(&self, words: &Tensor) -> Result<Tensor, TorchError> {
         let words = words.contiguous();
-        let [_, width] = words.size()[..] else {
+        let [boards, width] = words.size()[..] else {
             panic!("words are a matrix, not {:?}", words.size())
         };
         assert!(width == i64::from(self.sizes.words) && words.kind() == Kind::Int64);
-        let kernel = self.kernel.as_ref();
-        let kernel = kernel.map_or(ptr::null(), |loaded| loaded.0.as_ptr().cast_const());
-        let [words, matrices, vectors] =
-            fused::raw([Some(&words), Some(&self.matrices), Some(&self.vectors)]);
-        // SAFETY: the tensors are valid for the call, and their numbers of elements match the
-        // sizes, as `new` and the assertion above have checked.
-        let [tokens] = fused::outputs(|out| unsafe {
-            let (sizes, is_reversed) = (&self.sizes, self.is_reversed);
-            shim::tessera_gpu_encode(kernel, sizes, is_reversed, words, matrices, vectors, out)
-        });
-        tokens
+        let shape = [boards * 64, i64::from(self.sizes.width)];
+        let tokens = Tensor::f_empty(shape, (Kind::Half, words.device()))?;
+        let tensors = [&words, &self.matrices, &self.vectors, &tokens];
+        match &self.kernel {
+            Some(launch) => launch(tensors)?,
+            None => emulate(&self.sizes, self.is_reversed, tensors)?,
+        }
+        Ok(tokens)
     }
+}
+
+/// Runs the kernel on the CPU, with the warps and lanes of a block in either order.
+fn emulate(sizes: &Sizes, is_reversed: bool, tensors: [&Tensor; 4]) -> Result<(), TorchError> {
+    let [words, matrices, vectors, out] = fused::raw(tensors.map(Some));
+    // SAFETY: the tensors are valid for the call, and their numbers of elements match the sizes, as
+    // `Encoder` has checked.
+    check(unsafe { shim::tessera_gpu_emulate(sizes, is_reversed, words, matrices, vectors, out) })
 }
 
 /// Assigns one of a few streams of a device to the calling thread, so that one thread's copies
@@ -230,54 +200,58 @@ pub(crate) fn assign_stream(device: Device) -> Result<(), TorchError> {
 
 /// Returns the name of a GPU and the version of its driver, or its number if CUDA does not tell.
 pub(super) fn name(number: usize) -> String {
-    let mut name = ptr::null_mut();
-    // SAFETY: `name` is valid for the call, and the caller owns both strings afterwards.
-    unsafe {
-        drop(take_text(shim::tessera_gpu_name(
-            number as c_int,
-            &raw mut name,
-        )));
-        take_text(name).unwrap_or_else(|| format!("cuda:{number}"))
+    let name = Cuda::new(number).and_then(|gpu| gpu.name());
+    name.unwrap_or_else(|_| format!("cuda:{number}"))
+}
+
+/// Returns the driver of a device, or `None` for the CPU.
+fn driver(device: Device) -> Result<Option<Box<dyn Driver>>, TorchError> {
+    #[cfg(test)]
+    if let Some(mock) = mock::in_use() {
+        return Ok(Some(Box::new(mock)));
+    }
+    match device {
+        Device::Cuda(number) => Ok(Some(Box::new(Cuda::new(number)?))),
+        _ => Ok(None),
     }
 }
 
-/// Compiles the kernel, or reads it from the user's cache, and loads it on a device. Also returns
-/// the sizes for which it was compiled.
-fn load(sizes: Sizes, device: c_int) -> Result<Option<(Sizes, Loaded)>, TorchError> {
-    let (mut capability, mut of_block, mut of_processor) = (0, 0, 0);
-    check(shim::tessera_gpu_limits(
-        device,
-        &mut capability,
-        &mut of_block,
-        &mut of_processor,
-    ))?;
-    if capability < LEAST_CAPABILITY {
-        return Ok(None);
-    }
-    let Some(sizes) = sizes.fitted(of_block) else {
+/// Compiles the kernel, or reads it from a cache folder, and loads it on a device. Also returns the
+/// sizes for which it was compiled. Returns `None` if the device cannot run it.
+fn load(
+    driver: &dyn Driver,
+    sizes: Sizes,
+    folder: Option<&Path>,
+) -> Result<Option<(Sizes, Launch)>, TorchError> {
+    let limits = driver.limits()?;
+    let is_capable = limits.capability >= LEAST_CAPABILITY;
+    let fitted = is_capable.then(|| sizes.fitted(limits.of_block)).flatten();
+    let Some(sizes) = fitted else {
         return Ok(None);
     };
     let shared = shim::tessera_gpu_shared_memory(&sizes) + RESERVED;
     let source = Source {
         sizes,
-        architecture: format!("sm_{capability}"),
-        blocks: if 2 * shared <= of_processor { 2 } else { 1 },
+        architecture: format!("sm_{}", limits.capability),
+        blocks: if 2 * shared <= limits.of_processor {
+            2
+        } else {
+            1
+        },
     };
-    let folder = folder_of_user();
-    let kept = folder.as_deref().map(|folder| source.file(folder));
-    let load = |code: &[u8]| Loaded::new(code, &sizes, device);
+    let kept = folder.map(|folder| source.file(folder));
     if let Some(code) = kept.as_deref().and_then(|file| fs::read(file).ok())
-        && let Ok(kernel) = load(&code)
+        && let Ok(kernel) = driver.load(&code, &sizes)
     {
         return Ok(Some((sizes, kernel)));
     }
-    let code = source.compile(None)?;
+    let code = driver.compile(&source.text(), &source.architecture)?;
     if let Some(file) = &kept
         && let Err(error) = keep(file, &code)
     {
         tracing::debug!("{} cannot be written: {error}", file.display());
     }
-    Ok(Some((sizes, load(&code)?)))
+    Ok(Some((sizes, driver.load(&code, &sizes)?)))
 }
 
 /// The kernel's source for one architecture.
@@ -300,34 +274,6 @@ impl Source {
         )
     }
 
-    /// Compiles the source with NVRTC. `library` is the path of NVRTC, or `None` to load it from
-    /// the folder of libtorch's CUDA runtime.
-    fn compile(&self, library: Option<&Path>) -> Result<Vec<u8>, TorchError> {
-        let text = |text: &str| CString::new(text).expect("no zero bytes");
-        let architecture = format!("--gpu-architecture={}", self.architecture);
-        let options = [&architecture, "-std=c++17", "-default-device"].map(text);
-        let options = options.each_ref().map(|option| option.as_ptr());
-        let source = text(&self.text());
-        let library = library.map(|path| text(&path.to_string_lossy()));
-        let library = library.as_ref().map_or(ptr::null(), |path| path.as_ptr());
-        let mut out = ptr::null_mut();
-        // SAFETY: all strings outlive the call. The shim writes a new tensor to `out` unless it
-        // fails.
-        let code = unsafe {
-            let (options, count) = (options.as_ptr(), options.len() as c_int);
-            let source = source.as_ptr();
-            check(shim::tessera_gpu_compile(
-                library,
-                source,
-                options,
-                count,
-                &raw mut out,
-            ))?;
-            Tensor::from_ptr(out.cast())
-        };
-        Ok(Vec::try_from(code)?)
-    }
-
     /// Returns the file of a cache folder for the compiled kernel.
     fn file(&self, folder: &Path) -> PathBuf {
         let key = format!("{}\n{}", self.architecture, self.text());
@@ -343,10 +289,10 @@ fn keep(file: &Path, code: &[u8]) -> io::Result<()> {
     atomic_file::write(file, code)
 }
 
-/// Returns the folder of the user's cache for kernels.
+/// Returns the folder of the user's cache for kernels, or `None` in unit tests.
 fn folder_of_user() -> Option<PathBuf> {
     let strategy = etcetera::base_strategy::choose_native_strategy().ok()?;
-    Some(strategy.cache_dir().join("tessera/kernels"))
+    (!cfg!(test)).then(|| strategy.cache_dir().join("tessera/kernels"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(crate) struct RawTensor {
 }
 
 /// The sizes of an encoder, as described in `gpu/sizes.h`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::NoUninit)]
 #[repr(C)]
 pub(crate) struct Sizes {
     pub words: c_int,
@@ -35,12 +35,6 @@ pub(crate) struct Sizes {
     pub is_centred: c_int,
     pub epsilon: f32,
     pub gab_epsilon: f32,
-}
-
-/// A kernel on a GPU.
-#[repr(C)]
-pub(super) struct Kernel {
-    _private: [u8; 0],
 }
 
 /// Receives a tensor, which the callback then owns, and the tensor's name, which the callback may
@@ -194,37 +188,16 @@ unsafe extern "C" {
     pub(super) fn tessera_send(tensor: In, device: c_int, out: Out) -> Failure;
     pub(super) fn tessera_pinned(count: i64, out: Out) -> Failure;
     pub(super) fn tessera_receive(tensor: In, out: Out) -> Failure;
-    pub(super) fn tessera_gpu_compile(
-        library: *const c_char,
-        source: *const c_char,
-        options: *const *const c_char,
-        count: c_int,
-        out: Out,
-    ) -> Failure;
-    pub(super) fn tessera_gpu_name(device: c_int, out: *mut *mut c_char) -> Failure;
-    pub(super) safe fn tessera_gpu_limits(
-        device: c_int,
-        capability: &mut c_int,
-        of_block: &mut c_int,
-        of_processor: &mut c_int,
-    ) -> Failure;
     pub(super) safe fn tessera_gpu_shared_memory(sizes: &Sizes) -> c_int;
-    pub(super) fn tessera_gpu_load(
-        code: In,
-        sizes: &Sizes,
-        device: c_int,
-        out: *mut *mut Kernel,
-    ) -> Failure;
-    pub(super) fn tessera_gpu_free(kernel: *mut Kernel);
-    pub(super) fn tessera_gpu_encode(
-        kernel: *const Kernel,
+    pub(super) fn tessera_gpu_emulate(
         sizes: &Sizes,
         reversed: bool,
         words: In,
         matrices: In,
         vectors: In,
-        out: Out,
+        tokens: In,
     ) -> Failure;
+    pub(super) safe fn tessera_gpu_stream(device: c_int, stream: &mut usize) -> Failure;
     pub(super) safe fn tessera_gpu_assign_stream(device: c_int) -> Failure;
     pub(super) fn tessera_rotated_heads(
         joint: In,

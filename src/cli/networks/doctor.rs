@@ -4,18 +4,21 @@ use crate::cli::output::{print, print_json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
-use tessera::backend::{BackendKind, Batch, Evaluations};
+use tessera::backend::{BackendKind, Batch, BuiltIn, DeviceChoice, Evaluations, NetworkOptions};
 use tessera::chess::Game;
 use tessera::command_line::NetworkArguments;
 use tessera::error_report::one_line;
 use tessera::inference::doctor::{
     Evaluation, Finding, cuda, gpus, human, libtorch, network, processor,
 };
-use tessera::inference::{describe, describe_human, load};
+use tessera::inference::{Comparison, compare, describe, describe_human, load};
 use tessera::review::{Judge, USUAL_JUDGE};
 use tessera::torch::{CudaStatus, LIBTORCH_VERSION, environment};
 
 /// Check the installation (libtorch, processor, CUDA, network) and explain how to fix problems
+///
+/// With `--device cpu` or `--device cuda`, also compare all ways to run the networks on that device
+/// with libtorch's results in f32, for reports.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -41,6 +44,8 @@ impl Arguments {
             judge(),
         ];
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
+        let runs = evaluation.is_ok();
+        let comparisons = runs.then(|| self.comparisons()).into_iter().flatten();
         if self.json {
             print_json(&serde_json::json!({
                 "ok": wrong == 0,
@@ -59,15 +64,42 @@ impl Arguments {
                 "gpus": gpus,
                 "network": card.ok(),
                 "format": evaluation.ok().map(|evaluation| evaluation.format),
+                "comparisons": comparisons.collect::<Vec<_>>(),
             }))?;
         } else {
             print(&told(&findings)?)?;
+            for comparison in comparisons {
+                print(&format!("\n{comparison}"))?;
+            }
         }
         match wrong {
             0 => Ok(()),
             1 => anyhow::bail!("one problem was found"),
             _ => anyhow::bail!("{wrong} problems were found"),
         }
+    }
+
+    /// Compares the ways to run the network, or both built-in networks, on each device that is
+    /// named.
+    fn comparisons(&self) -> impl Iterator<Item = Comparison> {
+        let net = &self.network.net;
+        let built_in = match net {
+            Some(_) => &[BuiltIn::Main][..],
+            None => &[BuiltIn::Main, BuiltIn::Human],
+        };
+        let devices = self.network.on.place.device.iter();
+        let named = devices.filter(|&device| device != DeviceChoice::Auto);
+        let pairs = named.flat_map(move |device| built_in.iter().map(move |&it| (device, it)));
+        pairs.filter_map(move |(device, built_in)| {
+            let options = NetworkOptions {
+                devices: device.into(),
+                built_in,
+                ..self.network.on.network(net.clone())
+            };
+            let compared = compare(&options);
+            let told = compared.inspect_err(|error| tracing::warn!("{}", one_line(error)));
+            told.ok()
+        })
     }
 
     /// Evaluates the initial position.

@@ -29,3 +29,6 @@ impl ProgramFactory for Encoder {
         Ok(folded.map(|folded| Arc::new(folded) as _))
     }
 }
+
+#[cfg(test)]
+mod tests;

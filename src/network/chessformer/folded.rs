@@ -136,12 +136,12 @@ impl Folded {
     }
 
     /// Returns values and logits in the layout of [`Compact::launch`].
-    fn evaluate(&self, words: &Tensor, places: &Tensor) -> Tensor {
+    fn evaluate(&self, words: &Tensor, places: &Tensor) -> Result<Tensor, TorchError> {
         let tokens = match &self.encoder {
-            Encoder::Kernel(encoder) => encoder.forward(words),
+            Encoder::Kernel(encoder) => encoder.forward(words)?,
             Encoder::Operators(encoder) => encoder.forward(words),
         };
-        self.heads.forward(&tokens, places)
+        Ok(self.heads.forward(&tokens, places))
     }
 }
 
@@ -160,7 +160,7 @@ impl Compact for Folded {
 
     fn launch(&self, words: &Tensor, places: &Tensor) -> Result<Tensor, TorchError> {
         let _inference = InferenceMode::begin();
-        torch::caught(|| self.evaluate(words, places))
+        torch::caught(|| self.evaluate(words, places))?
     }
 
     fn finish(&self, values: &[f32]) -> Vec<Vec<f32>> {

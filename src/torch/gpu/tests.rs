@@ -1,3 +1,4 @@
+use super::mock::{MockDriver, Step};
 use super::*;
 use std::process::Command;
 
@@ -98,19 +99,17 @@ fn the_kernel_compiles_for_every_architecture() {
             architecture: architecture.to_owned(),
             blocks,
         };
-        let code = source.compile(Some(&library)).unwrap();
+        let code = nvrtc::compile(&library, &source.text(), architecture).unwrap();
         assert!(code.starts_with(b"\x7fELF"), "{architecture}");
     }
-    let broken = Source {
-        sizes: Sizes {
-            generator: -1,
-            ..SIZES
-        },
-        architecture: "sm_1".to_owned(),
-        blocks: 1,
-    };
-    let error = broken.compile(Some(&library)).unwrap_err().to_string();
+    let error = nvrtc::compile(&library, "", "sm_1")
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("gpu-architecture"), "{error}");
+    let error = nvrtc::compile(&library, "\nint 0;", "sm_90")
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("encoder.cu(2): error: "), "{error}");
 }
 
 #[test]
@@ -130,4 +129,63 @@ fn compiled_kernels_are_kept() {
         ..source
     };
     assert!(!other.file(&folder).exists());
+}
+
+const FIRST: [Step; 3] = [Step::Limits, Step::Compile, Step::Load];
+const LATER: [Step; 2] = [Step::Limits, Step::Load];
+
+/// Loads the kernel and returns the calls of the driver that it took.
+fn steps(driver: &MockDriver, folder: Option<&Path>) -> Vec<Step> {
+    assert!(load(driver, SIZES, folder).unwrap().is_some());
+    driver.take_steps()
+}
+
+#[test]
+fn a_kernel_is_compiled_once_for_each_gpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("kernels");
+    let driver = MockDriver::new(None);
+    assert_eq!(steps(&driver, Some(&folder)), FIRST);
+    assert_eq!(steps(&driver, Some(&folder)), LATER);
+    assert_eq!(steps(&driver, None), FIRST);
+    // A damaged file is replaced.
+    let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap();
+    fs::write(file.path(), "damaged").unwrap();
+    let again = [&LATER[..], &FIRST[1..]].concat();
+    assert_eq!(steps(&driver, Some(&folder)), again);
+    assert_eq!(steps(&driver, Some(&folder)), LATER);
+    let mut other = MockDriver::new(None);
+    other.limits.capability = 80;
+    assert_eq!(steps(&other, Some(&folder)), FIRST);
+    // Nothing can be written below a file.
+    assert_eq!(steps(&driver, Some(&file.path())), FIRST);
+}
+
+#[test]
+fn the_kernel_is_fitted_to_the_gpu() {
+    let mut driver = MockDriver::new(None);
+    let heads = |driver: &MockDriver| {
+        let loaded = load(driver, SIZES, None).unwrap();
+        loaded.map(|(sizes, _)| sizes.heads_per_pass)
+    };
+    assert_eq!(heads(&driver), Some(4));
+    driver.limits.of_block = 99 << 10;
+    assert_eq!(heads(&driver), Some(2));
+    driver.take_steps();
+    driver.limits.of_block = 48 << 10;
+    assert_eq!(heads(&driver), None);
+    driver = MockDriver::new(None);
+    driver.limits.capability = 75;
+    assert_eq!(heads(&driver), None);
+    assert_eq!(driver.take_steps(), [Step::Limits]);
+}
+
+#[test]
+fn the_first_step_that_fails_is_the_last() {
+    for (count, step) in FIRST.into_iter().enumerate() {
+        let driver = MockDriver::new(Some((step, 0)));
+        let error = load(&driver, SIZES, None).err().unwrap().to_string();
+        assert_eq!(error, format!("CUDA: {step:?} fails"));
+        assert_eq!(driver.take_steps(), FIRST[..=count]);
+    }
 }

@@ -138,7 +138,7 @@ fn the_kernels_warps_and_lanes_do_not_depend_on_each_other() {
             panic!("the network suits the kernel")
         };
         encoder.run_on_cpu(is_reversed, heads_per_pass);
-        encoder.forward(&words)
+        encoder.forward(&words).unwrap()
     };
     let expected = tokens(false, 2);
     assert!(tokens(true, 2).equal(&expected));

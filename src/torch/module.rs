@@ -246,4 +246,4 @@ fn gist(message: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,5 +1,5 @@
 // Builds modules for tests.
-#include "shim.h"
+#include "../../shim.h"
 
 #include <torch/csrc/jit/api/module.h>
 

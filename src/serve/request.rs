@@ -4,7 +4,7 @@ mod checked;
 mod judged;
 mod review;
 
-pub(super) use checked::{Look, Question, Writing, analysis};
+pub(super) use checked::{Look, Question, Writing, analysis, within};
 pub(super) use review::Reviewing;
 
 use super::config::Config;

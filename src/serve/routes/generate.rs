@@ -14,7 +14,7 @@ use crate::serve::players::run_in_turn;
 use crate::serve::problem::Problem;
 use crate::serve::request::{GenerateRequest, Writing};
 use crate::serve::state::State;
-use crate::serve::stream::{self, EVENTS, Format, NDJSON, Piece};
+use crate::serve::stream::{self, EVENTS, Format, NDJSON};
 use axum::Json;
 use axum::extract::{Extension, State as Shared};
 use axum::http::HeaderMap;
@@ -68,15 +68,6 @@ pub(in crate::serve) enum GameUpdate {
     Game(WrittenGame),
     /// The reason why the stream ends early; this is the last line.
     Error(Problem),
-}
-
-impl Piece for GameUpdate {
-    fn name(&self) -> &'static str {
-        match self {
-            GameUpdate::Game(_) => "game",
-            GameUpdate::Error(_) => "error",
-        }
-    }
 }
 
 /// Generates games with a network of the family gpt, as JSON or, with `Accept:

@@ -319,7 +319,7 @@ impl Search {
         }));
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
-        debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
+        debug_assert!(searched.is_err() || shared.tree.in_flight.load(Relaxed) == 0);
         // Threads that finished at the same time may each have missed the others' last visits when
         // they updated the root's value.
         shared.tree.refresh(shared.tree.root());

@@ -44,7 +44,7 @@ impl Loaded {
         let (device, formats) = torch::resolve_for(options.way, choice, options.precision)?;
         let planned = Planned::new(file, options.code, device, &formats, options.way)?;
         let planned = planned.with_decoding(options.decoding);
-        let dtype = planned.candidates()[0].dtype;
+        let dtype = planned.candidates[0].dtype;
         let imagination = match planned.opened.network {
             Some(Playable::Moves(network)) => {
                 return Ok(Loaded::Moves(SequenceBackend::new(network, device, dtype)));
@@ -77,8 +77,8 @@ impl Loaded {
 
     fn device(&self) -> Device {
         match self {
-            Loaded::Positions(network, _) => network.device(),
-            Loaded::Moves(network) => network.device(),
+            Loaded::Positions(network, _) => network.device,
+            Loaded::Moves(network) => network.device,
         }
     }
 
@@ -223,10 +223,9 @@ fn describe_file(
 
 fn unusable(net: Option<&Path>, built_in: BuiltIn, source: NetworkError) -> LoadError {
     let file = net.map(Path::to_owned).or_else(|| instead_of(built_in));
-    let network = match file {
-        Some(path) => path.display().to_string(),
-        None => "built into this program".to_owned(),
-    };
+    let network = file.map_or("built into this program".to_owned(), |path| {
+        path.display().to_string()
+    });
     LoadError::Network { network, source }
 }
 
@@ -272,7 +271,7 @@ mod tests {
         }
         assert_eq!(
             describe(Some(&path), CodePolicy::Checked).unwrap(),
-            *bare.metadata()
+            bare.metadata
         );
     }
 

@@ -41,7 +41,7 @@ impl Trial {
     pub fn by(backend: &TorchBackend) -> Result<Trial, BackendError> {
         let start = Instant::now();
         let mut chunks = Vec::new();
-        let most = match backend.device() {
+        let most = match backend.device {
             Device::Cpu => CPU_CHUNKS,
             _ => usize::MAX,
         };
@@ -52,7 +52,7 @@ impl Trial {
             let mut expected = Evaluations::default();
             backend.evaluate(&batch, &mut expected)?;
             chunks.push((batch, expected));
-            if backend.device() == Device::Cpu && start.elapsed() > ENOUGH {
+            if backend.device == Device::Cpu && start.elapsed() > ENOUGH {
                 break;
             }
         }
@@ -71,7 +71,7 @@ impl Trial {
         }
         let [policy, value] = found.means();
         // A comparison with NaN is false.
-        let tolerance = match backend.dtype() {
+        let tolerance = match backend.dtype {
             dtype if dtype.int8 || dtype.kind == Kind::BFloat16 => COARSE_TOLERANCE,
             _ => TOLERANCE,
         };

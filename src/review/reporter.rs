@@ -75,10 +75,7 @@ pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report
         network: setting.network.clone(),
         people: setting.people.clone(),
         nodes: setting.nodes,
-        reliability: match setting.judge {
-            Some(_) => None,
-            None => Some(OWN_RELIABILITY.to_owned()),
-        },
+        reliability: setting.judge.is_none().then(|| OWN_RELIABILITY.to_owned()),
         game: reporter.game_report(),
         white: side(Color::White),
         black: side(Color::Black),

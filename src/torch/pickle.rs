@@ -122,7 +122,8 @@ impl<'a> Callable<'a> {
 /// All objects that a pickle has created.
 #[derive(Debug)]
 pub(crate) struct Pickle<'a> {
-    objects: Vec<Object<'a>>,
+    /// All objects that the operations have created.
+    pub objects: Vec<Object<'a>>,
     root: Id,
 }
 
@@ -152,11 +153,6 @@ impl<'a> Pickle<'a> {
 
     pub fn get(&self, id: Id) -> &Object<'a> {
         &self.objects[id.0 as usize]
-    }
-
-    /// Returns all objects that the operations have created.
-    pub fn objects(&self) -> &[Object<'a>] {
-        &self.objects
     }
 }
 

@@ -184,8 +184,8 @@ pub fn train(
         config.name,
         size.parameters,
         size.macs,
-        device::name(trainer.device()),
-        trainer.step(),
+        device::name(trainer.device),
+        trainer.step,
         trainer.steps(),
         options.folder.display(),
     ));
@@ -198,7 +198,7 @@ pub fn train(
         ));
     }
     let bar = console::bar(Some(trainer.steps()), "steps");
-    bar.set_position(trainer.step());
+    bar.set_position(trainer.step);
     bar.reset_eta();
     let mut display = Display::new(bar);
     let summary = trainer.run(options, &mut |progress| display.show(progress))?;

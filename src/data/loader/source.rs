@@ -12,7 +12,7 @@ use super::{LoaderError, Sampling};
 pub(super) struct OpenSource {
     data: Data,
     /// Number of uses of each sample per epoch.
-    rate: f64,
+    pub(super) rate: f64,
 }
 
 enum Data {
@@ -44,10 +44,6 @@ pub(super) fn open(sampling: &Sampling) -> Result<Vec<OpenSource>, LoaderError> 
 }
 
 impl OpenSource {
-    pub(super) fn rate(&self) -> f64 {
-        self.rate
-    }
-
     /// Returns the data's path.
     pub(super) fn path(&self) -> &Path {
         match &self.data {

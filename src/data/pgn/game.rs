@@ -114,7 +114,7 @@ impl KnownTags {
                 _ => {}
             }
         }
-        let tokens = Tokens::new(tags.rest());
+        let tokens = Tokens::new(tags.rest);
         match is_any || tokens.clone().next().is_some() {
             true => Ok((known, tokens)),
             false => Err(GameError::Empty),

@@ -62,16 +62,12 @@ pub struct Records<'a> {
     path: &'a Path,
     /// The bytes that have not been read.
     bytes: &'a [u8],
-    offset: u64,
+    /// The offset of the next record in the decompressed bytes.
+    pub(super) offset: u64,
     fault: Option<&'a Arc<str>>,
 }
 
 impl<'a> Records<'a> {
-    /// Returns the offset of the next record in the decompressed bytes.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
-    }
-
     fn read(&mut self) -> Result<Option<&'a V6Record>, V6Fault> {
         let bytes = self.bytes;
         let version = bytes.first_chunk().map(|&word| u32::from_le_bytes(word));

@@ -27,7 +27,7 @@ impl Chunk {
         let mut previous: Option<&V6Record> = None;
         let mut records = self.records();
         loop {
-            let offset = records.offset();
+            let offset = records.offset;
             let record = match records.next() {
                 Some(Ok(record)) => record,
                 Some(Err(error)) => {

@@ -30,7 +30,7 @@ impl Chunk {
         let mut records = Vec::new();
         let mut reader = self.records();
         loop {
-            let offset = reader.offset();
+            let offset = reader.offset;
             match reader.next() {
                 Some(Ok(record)) => records.push(Place {
                     offset,

@@ -69,7 +69,7 @@ fn torchscript(path: &Path) -> (Module, Metadata, Vec<(String, Tensor)>) {
         .unwrap()
         .method_is("meta", &[IValue::None; 0]);
     let IValue::String(json) = meta.unwrap() else {
-        panic!("the metadata is no text");
+        panic!("the metadata is not text");
     };
     let tensors = module.tensors().unwrap();
     let tensors = tensors

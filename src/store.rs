@@ -129,11 +129,6 @@ impl Store {
         })
     }
 
-    /// Returns the location of the store.
-    pub fn place(&self) -> &Path {
-        &self.place
-    }
-
     /// Stores bytes under a name, unless the name is taken. The operation is atomic, and exactly
     /// one of several concurrent attempts succeeds.
     ///
@@ -316,7 +311,7 @@ mod tests {
         assert!(there.iter().all(|&byte| byte == there[0]));
         assert_eq!(store.put(&name, &there).unwrap(), Put::Repeated);
         assert_eq!(store.list("networks").unwrap(), [name]);
-        let files = std::fs::read_dir(store.place().join("networks")).unwrap();
+        let files = std::fs::read_dir(store.place.join("networks")).unwrap();
         assert_eq!(files.count(), 1, "nothing half-written is left");
     }
 

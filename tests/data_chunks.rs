@@ -422,7 +422,7 @@ fn packed_chunks_give_the_same_samples() {
     let mut packed = Vec::new();
     for block in 0..shard.blocks().len() {
         for record in shard.read(block).unwrap() {
-            let rules = &shard.header().rules;
+            let rules = &shard.header.rules;
             let keep = |sample| packed.push(sample);
             replay(
                 InputFormat::Classical,

@@ -149,7 +149,6 @@ pub fn denoise(
 }
 
 /// Returns the page that shows the denoising of a future.
-#[must_use]
 pub fn denoising_page(denoising: &Denoising) -> String {
     let page = Page {
         title: &format!("{} – imagined future", denoising.network),

@@ -153,7 +153,6 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
 }
 
 /// Returns the page that shows a reading.
-#[must_use]
 pub fn reading_page(reading: &Reading) -> String {
     let page = Page {
         title: &format!("{} – reading of a game", reading.network),

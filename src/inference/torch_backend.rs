@@ -314,10 +314,9 @@ impl Heads {
     /// Finds the heads of a network whose metadata has been checked.
     fn new(metadata: &Metadata) -> Heads {
         let required = |name| metadata.output(name).unwrap_or_default();
-        let [q, error] = match metadata.ranking_outputs() {
-            Some(names) => names.map(|name| metadata.output(name)),
-            None => [None, None],
-        };
+        let [q, error] = metadata.ranking_outputs().map_or([None, None], |names| {
+            names.map(|name| metadata.output(name))
+        });
         Heads {
             policy: required("policy"),
             wdl: required("wdl"),

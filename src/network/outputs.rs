@@ -44,7 +44,6 @@ impl Output {
     ];
 
     /// Returns the output's name in the metadata of network files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Output::Policy => "policy",
@@ -77,7 +76,6 @@ impl OutputSet {
     }
 
     /// Returns whether the set contains the output.
-    #[must_use]
     pub fn contains(self, output: Output) -> bool {
         self.0 & 1 << output as u16 != 0
     }

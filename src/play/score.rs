@@ -38,7 +38,6 @@ pub enum ScoreType {
 
 impl ScoreType {
     /// Converts an expected result in −1…1 to a score. NaN is 0.
-    #[must_use]
     pub fn score(self, q: f32) -> i32 {
         if q.is_nan() {
             return 0;

@@ -306,7 +306,7 @@ impl Trainer {
             replicas.balance(&harmony.factors());
         }
         let losses = replicas.backward(batch, &self.world, watch)?;
-        let norm = self.optimizer_step(replicas)? / self.world.size() as f64;
+        let norm = self.optimizer_step(replicas)? / self.world.size as f64;
         watch.mark(Phase::Step);
         let targets = (&losses.target_weight, &losses.target_count);
         if let Some(harmony) = &mut self.harmony {

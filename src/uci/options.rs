@@ -139,7 +139,6 @@ pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
 
 /// Returns a Markdown table of all options, with types, defaults and bounds. The guide adds a
 /// column of descriptions.
-#[must_use]
 pub fn markdown() -> String {
     let defaults = Settings::default();
     let mut page = String::from("| option | type | default | values |\n|---|---|---|---|\n");

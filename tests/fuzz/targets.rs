@@ -145,7 +145,7 @@ fn read_shard(input: &[u8]) {
     for block in 0..shard.blocks().len() {
         for record in shard.read(block).unwrap_or_default() {
             let _ = main_line(&record);
-            give_samples(&record, &shard.header().rules);
+            give_samples(&record, &shard.header.rules);
         }
     }
 }

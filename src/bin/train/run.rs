@@ -159,7 +159,7 @@ fn train_together(
     device: Device,
 ) -> anyhow::Result<Summary> {
     let is_first = world.is_first();
-    let size = world.size();
+    let size = world.size;
     let trainer = match is_first {
         true => Trainer::open(config, options, device)?,
         false => Trainer::follower(config, device)?,

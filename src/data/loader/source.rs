@@ -47,8 +47,8 @@ impl OpenSource {
     /// Returns the data's path.
     pub(super) fn path(&self) -> &Path {
         match &self.data {
-            Data::Shard(shard) => shard.path(),
-            Data::Chunks { chunks, .. } => chunks.root(),
+            Data::Shard(shard) => &shard.path,
+            Data::Chunks { chunks, .. } => &chunks.root,
         }
     }
 
@@ -120,10 +120,10 @@ impl OpenSource {
             if !admits(record.hash()) {
                 continue;
             }
-            let rules = &shard.header().rules;
+            let rules = &shard.header.rules;
             if let Err(source) = examples.of_record(record, rules, &mut keep, &mut emit) {
                 let error = ShardError::Replay {
-                    path: shard.path().to_owned(),
+                    path: shard.path.clone(),
                     block,
                     game,
                     source,

@@ -11,7 +11,8 @@ use super::{V6Error, V6Fault};
 
 /// A decompressed chunk in memory.
 pub struct Chunk {
-    path: PathBuf,
+    /// The chunk's path.
+    pub path: PathBuf,
     unpacked: Unpacked,
     /// The error that ended decompression early, if any.
     fault: Option<Arc<str>>,
@@ -38,11 +39,6 @@ impl Chunk {
             unpacked,
             fault,
         }
-    }
-
-    /// Returns the chunk's path.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Returns an iterator over the records. The iterator continues after a record in an unknown
@@ -95,10 +91,9 @@ impl<'a> Records<'a> {
     /// and otherwise `fault`.
     fn end(&mut self, fault: V6Fault) -> V6Fault {
         self.bytes = &[];
-        match self.fault.take() {
-            Some(reason) => V6Fault::Unpack(reason.clone()),
-            None => fault,
-        }
+        self.fault
+            .take()
+            .map_or(fault, |reason| V6Fault::Unpack(reason.clone()))
     }
 }
 

@@ -42,7 +42,7 @@ impl Chunk {
                 Ok(()) => previous = Some(record),
                 Err(fault) => {
                     previous = None;
-                    bad(V6Error::new(self.path(), offset, fault))?;
+                    bad(V6Error::new(&self.path, offset, fault))?;
                 }
             }
         }

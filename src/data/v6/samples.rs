@@ -60,7 +60,7 @@ impl Chunk {
                     },
                     ..sample
                 }),
-                Err(fault) => bad(V6Error::new(self.path(), offset, fault))?,
+                Err(fault) => bad(V6Error::new(&self.path, offset, fault))?,
             }
         }
         Ok(())

@@ -230,7 +230,7 @@ impl<'a> Reader<'_, 'a> {
         if !floating.contains(&view.kind()) {
             return Err(Maia3Error::Integers(name.to_owned()));
         }
-        let left = self.left.checked_sub(view.count());
+        let left = self.left.checked_sub(view.count);
         self.left = left.ok_or(Maia3Error::Shared)?;
         let tensor = self.checkpoint.tensor(view)?.to_kind(Kind::Float);
         if tensor.isfinite().all().int64_value(&[]) == 0 {

@@ -58,7 +58,7 @@ impl Tree {
             return false;
         }
         let reclaim = self.reclaim.lock();
-        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes() * NODE < reserve / 4
+        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes * NODE < reserve / 4
     }
 
     /// Frees memory. No other thread may access the tree. Nodes with visits in flight are kept.

@@ -107,18 +107,12 @@ pub(in crate::serve) async fn generate(
     let games = ReceiverStream::new(write(&state, networks.clone(), writing, open)?);
     let beat = state.config.limits.beat();
     if kind == PGN {
-        let games = games.map(|game| match game {
-            Ok(game) => Ok(game.pgn),
-            // PGN cannot express it.
-            Err(problem) => Err(format!("{problem:?}")),
-        });
+        // PGN cannot express problems.
+        let games = games.map(|game| game.map(|it| it.pgn).map_err(|it| format!("{it:?}")));
         return Ok(stream::text(PGN, games, beat));
     }
     if let Some(format) = Format::of(kind) {
-        let games = games.map(|game| match game {
-            Ok(game) => GameUpdate::Game(game),
-            Err(problem) => GameUpdate::Error(problem),
-        });
+        let games = games.map(|game| game.map_or_else(GameUpdate::Error, GameUpdate::Game));
         return Ok(format.respond(games, beat));
     }
     let games: Result<Vec<WrittenGame>, Problem> = games.collect().await;

@@ -30,7 +30,8 @@ pub(crate) struct View<'a> {
     /// The shape of the tensor.
     pub shape: Vec<i64>,
     strides: Vec<usize>,
-    count: usize,
+    /// The number of elements.
+    pub count: usize,
     /// The index of the last element in the storage. For an empty tensor, returns the index
     /// that the formula for the last element yields.
     pub(super) last: usize,
@@ -69,11 +70,6 @@ impl<'a> View<'a> {
     /// Returns the dtype of the tensor.
     pub fn kind(&self) -> Kind {
         self.storage.kind
-    }
-
-    /// Returns the number of elements.
-    pub fn count(&self) -> usize {
-        self.count
     }
 
     /// Builds the tensor from the bytes of its storage. Returns `None` if there are fewer bytes

@@ -257,7 +257,7 @@ fn version_seven_is_version_six_with_a_tail() {
             version: 7,
             ..*record
         };
-        bytes.extend_from_slice(record.as_bytes());
+        bytes.extend_from_slice(bytemuck::bytes_of(&record));
         bytes.resize(bytes.len() + V7_RECORD_SIZE - RECORD_SIZE, 0xcc);
     }
     let (samples, faults) = read("seven".into(), &bytes);

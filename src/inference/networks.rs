@@ -6,7 +6,6 @@ use super::files::{instead_of, network_file, read};
 use super::imagination::WorldImagination;
 use super::planned::{Planned, open_by};
 use super::sequence::SequenceBackend;
-use super::torch_backend::TorchBackend;
 use crate::backend::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
     Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
@@ -165,21 +164,6 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
         .collect()
 }
 
-/// Loads a network on the first device, without cache or service.
-///
-/// # Errors
-/// [`LoadError`], as for [`load`](super::load).
-pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError> {
-    let file = network_file(options)?;
-    let open = || {
-        let (way, device) = (options.way, options.devices.first());
-        let (device, formats) = torch::resolve_for(way, device, options.precision)?;
-        let planned = Planned::new(&file, options.code, device, &formats, way)?;
-        planned.with_decoding(options.decoding).backend()
-    };
-    open().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
-}
-
 /// Returns how a network runs on its first device: the format and the way, with the measurements, if
 /// the network has been loaded before, and otherwise everything that will be tried.
 ///
@@ -255,8 +239,11 @@ mod tests {
     fn a_network_is_loaded_with_what_goes_around_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tiny.pt");
-        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
-        let bare = load_network(&options(Some(&path)).network).unwrap();
+        let file = tiny::network(&tiny::honest_metadata("wdl"));
+        std::fs::write(&path, &file).unwrap();
+        let (formats, way) = ([tch::Kind::Float.into()], NetworkOptions::default().way);
+        let planned = Planned::new(&file, CodePolicy::Checked, Device::Cpu, &formats, way);
+        let bare = planned.unwrap().backend().unwrap();
         let cached = load(&BackendOptions {
             cache: 1,
             threads: 3,

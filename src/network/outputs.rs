@@ -71,6 +71,7 @@ pub struct OutputSet(u16);
 
 impl OutputSet {
     /// Returns the set of all outputs.
+    #[cfg(test)]
     pub fn all() -> OutputSet {
         Output::ALL.into_iter().collect()
     }

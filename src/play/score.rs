@@ -64,12 +64,6 @@ pub fn centipawns(q: f32) -> i32 {
     ScoreType::WdlMu.score(q)
 }
 
-/// Converts centipawns on Stockfish's scale to the expected result in −1…1: the inverse of
-/// [`centipawns`].
-pub fn expected_result(centipawns: i32) -> f64 {
-    (f64::from(centipawns) / (2.0 * SLOPE)).tanh()
-}
-
 /// A score in the form that chess programs use: centipawns, or mate in N moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenScore {
@@ -135,7 +129,7 @@ mod tests {
 
         #[test]
         fn the_inverse_returns_to_the_score(score in -1000i32..=1000) {
-            let q = expected_result(score);
+            let q = (f64::from(score) / (2.0 * SLOPE)).tanh();
             prop_assert!((-1.0..=1.0).contains(&q));
             prop_assert!((centipawns(q as f32) - score).abs() <= 1, "{score} {q}");
         }

@@ -1,11 +1,14 @@
 //! Runs perft to depth 5 on every suite in the shared data: `cargo bench --bench perft`. To change
 //! the depth, add it, as in `cargo bench --bench perft -- 4`. To run a single suite, add its name.
 
+#[path = "../tests/perft/suite.rs"]
+mod suite;
+
 use shakmaty::CastlingMode;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use tessera::eval::perft::{Outcome, read};
+use suite::{Outcome, read};
 
 const DEFAULT_DEPTH: u32 = 5;
 const SUITES: [&str; 3] = ["perftsuite.epd", "frcperftsuite.epd", "perft-marcel.epd.gz"];

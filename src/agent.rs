@@ -34,8 +34,7 @@ pub trait ConfigurableAgent: Agent {
 
 impl ConfigurableAgent for Search {
     fn adjust(&mut self, options: &Options) {
-        self.imagine_by(&options.world);
-        Search::adjust(self, &options.search);
+        self.adjust_with(&options.search, &options.world);
     }
 
     fn set_backend(&mut self, backend: Arc<dyn Backend>) {
@@ -67,7 +66,6 @@ pub enum AgentKind {
 
 impl AgentKind {
     /// Creates the agent, which evaluates positions with `backend`.
-    #[must_use]
     pub fn build(self, backend: Arc<dyn Backend>, options: &Options) -> Box<dyn ConfigurableAgent> {
         match self {
             AgentKind::Mcts => Box::new(Search::new(backend, &options.search)),
@@ -89,7 +87,6 @@ impl AgentKind {
     }
 
     /// Returns the network family that the agent needs; `None` if any family will do.
-    #[must_use]
     pub fn family(self) -> Option<&'static str> {
         match self {
             AgentKind::Diffusion => Some("diffusion"),
@@ -99,7 +96,6 @@ impl AgentKind {
     }
 
     /// Returns whether the agent searches a tree, so that limits on nodes and time apply.
-    #[must_use]
     pub fn searches(self) -> bool {
         matches!(self, AgentKind::Mcts | AgentKind::World)
     }

@@ -1,5 +1,4 @@
-//! Measurement: players on puzzles and test suites, the search with its bench, backend speed, and
-//! move generation with perft.
+//! Measurement: players on puzzles and test suites, the search with its bench, and backend speed.
 //!
 //! | module | measures |
 //! |---|---|
@@ -10,7 +9,6 @@
 //! | [`throughput`] | a backend: evaluations per second by batch size |
 //! | [`move_match`] | how well networks predict people's moves, by rating |
 //! | `futures` | networks' imagined futures, compared with an engine's lines |
-//! | [`perft`] | move generation, on suites with known counts |
 //! | [`positions`] | reads the positions of puzzles and suites (measures nothing) |
 
 pub mod bench;
@@ -18,7 +16,6 @@ pub mod epd;
 #[cfg(feature = "torch")]
 pub mod futures;
 pub mod move_match;
-pub mod perft;
 pub mod positions;
 pub mod puzzles;
 pub mod runner;

@@ -255,10 +255,7 @@ fn report_moves(
                     [loss, draw, win]
                 }
             };
-            let q = match ending {
-                Some(_) => win - loss,
-                None => -evaluated.evaluation.q,
-            };
+            let q = ending.map_or(-evaluated.evaluation.q, |_| win - loss);
             MoveReport {
                 uci: game.format_move(mv),
                 san: SanPlus::from_move(game.position().clone(), mv).to_string(),

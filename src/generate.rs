@@ -173,7 +173,8 @@ pub struct SideBySide {
 pub struct Generator {
     gpt: Box<Gpt>,
     weights: Weights,
-    encoder: MoveEncoder,
+    /// The encoder for prompts.
+    pub encoder: MoveEncoder,
 }
 
 impl Generator {
@@ -187,15 +188,10 @@ impl Generator {
         }
     }
 
-    /// Returns the encoder for prompts.
-    pub fn encoder(&self) -> &MoveEncoder {
-        &self.encoder
-    }
-
     /// Returns a copy for another thread; both copies share the weights.
     fn replica(&self) -> Generator {
         let (kind, device) = (self.weights.kind(), self.weights.tensors()[0].device());
-        let gpt = Gpt::new(self.gpt.model(), device).expect("the same sizes");
+        let gpt = Gpt::new(&self.gpt.config, device).expect("the same sizes");
         Generator {
             weights: self.weights.frozen(ComputeType::from(kind), device),
             encoder: self.encoder.clone(),

@@ -54,7 +54,7 @@ pub use files::{BuiltInNetworks, NETWORKS, carry, network_file, read_network};
 pub use loader::{Loader, load, load_for_many};
 pub use networks::formats;
 #[cfg(feature = "torch")]
-pub use networks::{compare, describe, describe_human, load_network, runs};
+pub use networks::{compare, describe, describe_human, runs};
 #[cfg(feature = "torch")]
 pub(crate) use planned::Planned;
 #[cfg(feature = "torch")]

@@ -192,7 +192,7 @@ impl Labelling {
         let judge = |sampler: &mut Sampler<'_>, analyst: &mut Analyst<'_>| {
             for sampled in sampler.play()? {
                 let number = sampled.number;
-                let judged = game::judge(sampled, sampler.plan(), analyst)?;
+                let judged = game::judge(sampled, sampler.plan, analyst)?;
                 submit(number, Ok(judged))?;
             }
             Ok::<_, LabelError>(())

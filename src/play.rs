@@ -13,7 +13,7 @@ pub use clock::Clock;
 pub use control::Control;
 pub use limits::Limits;
 pub use report::{Choice, Line, MoveStatistics, Report, Score};
-pub use score::{ScoreType, WrittenScore, centipawns, expected_result};
+pub use score::{ScoreType, WrittenScore, centipawns};
 
 use crate::backend::BackendError;
 use crate::chess::Game;

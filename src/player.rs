@@ -286,46 +286,38 @@ impl<F: Factory> Player<F> {
         let at_hand = &setup.settings.backend.network;
         let mut settings = setup.settings.answering(limits);
         let mut networks = self.networks(&settings, at_hand);
-        let last = networks.pop();
         let mut reason: Option<String> = None;
-        for (network, instead) in networks {
+        loop {
+            let (network, instead) = networks.remove(0);
+            let is_last = networks.is_empty();
             let known = self.missing.iter().find(|it| it.covers(&network));
-            let known = known.map(|missing| missing.reason.clone());
-            let why = match known {
-                Some(known) => known,
-                None => {
-                    settings.backend.network = network.clone();
-                    match self.prepare_player(setup, &mut settings, messages) {
-                        Ok(()) => {
-                            let told = reason.map(|reason| format!("{reason}; {instead}"));
-                            messages.problems.splice(0..0, told);
-                            return Ok(settings);
-                        }
-                        Err(error) => {
-                            let why = one_line(&error);
-                            self.missing.push(Missing {
-                                stamp: stamp_of(&network),
-                                network,
-                                is_unreadable: matches!(error, LoadError::Read { .. }),
-                                reason: why.clone(),
-                            });
-                            why
-                        }
-                    }
+            if let Some(missing) = known.filter(|_| !is_last) {
+                reason.get_or_insert(missing.reason.clone());
+                continue;
+            }
+            settings.backend.network = network.clone();
+            let error = match self.prepare_player(setup, &mut settings, messages) {
+                Ok(()) => {
+                    let told = reason.map(|reason| format!("{reason}; {instead}"));
+                    messages.problems.splice(0..0, told);
+                    return Ok(settings);
                 }
+                Err(error) => error,
             };
+            let why = one_line(&error);
+            if is_last {
+                let none = |reason| format!("{reason}; no other network can be used");
+                messages.problems.insert(0, reason.map_or(why, none));
+                return Err(error);
+            }
+            self.missing.push(Missing {
+                stamp: stamp_of(&network),
+                network,
+                is_unreadable: matches!(error, LoadError::Read { .. }),
+                reason: why.clone(),
+            });
             reason.get_or_insert(why);
         }
-        let (network, instead) = last.unwrap_or_else(|| (at_hand.clone(), ""));
-        settings.backend.network = network;
-        let prepared = self.prepare_player(setup, &mut settings, messages);
-        let told = match (&prepared, reason) {
-            (Ok(()), reason) => reason.map(|reason| format!("{reason}; {instead}")),
-            (Err(_), Some(reason)) => Some(format!("{reason}; no other network can be used")),
-            (Err(error), None) => Some(one_line(error)),
-        };
-        messages.problems.splice(0..0, told);
-        prepared.map(|()| settings)
     }
 
     /// Returns the network of `settings` followed by its fallbacks in order, each with its message;

@@ -40,9 +40,8 @@ impl Drop for SetAtEnd<'_> {
 
 /// Waits for the threads; see [`side_by_side`].
 pub(crate) fn join<T, E>(workers: Vec<ScopedJoinHandle<'_, Result<T, E>>>) -> Result<Vec<T>, E> {
-    let results = workers.into_iter().map(|worker| match worker.join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    });
-    results.collect()
+    let joined = workers.into_iter().map(ScopedJoinHandle::join);
+    joined
+        .map(|it| it.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .collect()
 }

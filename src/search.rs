@@ -215,12 +215,12 @@ impl Search {
         }
     }
 
-    /// Sets the options of a search in imagination, which take effect at the next
-    /// [`Search::adjust`].
-    pub(crate) fn imagine_by(&mut self, options: &WorldOptions) {
+    /// Sets the parameters like [`Search::adjust`], and the options of a search in imagination.
+    pub(crate) fn adjust_with(&mut self, parameters: &Parameters, options: &WorldOptions) {
         if let Some(dream) = &mut self.dream {
             dream.options = options.clone();
         }
+        self.adjust(parameters);
     }
 
     /// Replaces the backend. The tree is kept, so `backend` must evaluate every position
@@ -319,7 +319,7 @@ impl Search {
         }));
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
-        debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
+        debug_assert!(searched.is_err() || shared.tree.in_flight.load(Relaxed) == 0);
         // Threads that finished at the same time may each have missed the others' last visits when
         // they updated the root's value.
         shared.tree.refresh(shared.tree.root());
@@ -399,13 +399,8 @@ impl Search {
         let Some(dream) = &self.dream else {
             return Ok(None);
         };
-        match &dream.imagination {
-            Some(imagination) => Ok(Some(Arc::clone(imagination))),
-            None => {
-                let name = self.backend.properties().name.clone();
-                Err(BackendError::NoImagination(name))
-            }
-        }
+        let missing = || BackendError::NoImagination(self.backend.properties().name.clone());
+        dream.imagination.clone().map(Some).ok_or_else(missing)
     }
 
     /// Drops moves beyond the number that a node can have, keeping those with the highest priors;

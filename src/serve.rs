@@ -36,6 +36,7 @@ mod media;
 mod metrics;
 mod networks;
 #[cfg(test)]
+#[path = "serve/tests/openapi.rs"]
 mod openapi;
 mod origins;
 mod page;

@@ -97,7 +97,8 @@ pub(crate) struct Listing {
 /// ```
 #[derive(Debug)]
 pub struct Store {
-    place: PathBuf,
+    /// The location of the store.
+    pub place: PathBuf,
     kind: Kind,
 }
 
@@ -127,11 +128,6 @@ impl Store {
             })?,
             place: place.to_owned(),
         })
-    }
-
-    /// Returns the location of the store.
-    pub fn place(&self) -> &Path {
-        &self.place
     }
 
     /// Stores bytes under a name, unless the name is taken. The operation is atomic, and exactly
@@ -316,7 +312,7 @@ mod tests {
         assert!(there.iter().all(|&byte| byte == there[0]));
         assert_eq!(store.put(&name, &there).unwrap(), Put::Repeated);
         assert_eq!(store.list("networks").unwrap(), [name]);
-        let files = std::fs::read_dir(store.place().join("networks")).unwrap();
+        let files = std::fs::read_dir(store.place.join("networks")).unwrap();
         assert_eq!(files.count(), 1, "nothing half-written is left");
     }
 

@@ -99,7 +99,7 @@ fn serve_with(
     let mut read = Ok(());
     loop {
         let next = select_biased! {
-            recv(output.broken()) -> _ => break,
+            recv(&output.broken) -> _ => break,
             recv(lines) -> next => next,
         };
         match next {

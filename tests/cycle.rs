@@ -131,7 +131,7 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
         let shard = Shard::open(&store.path(&name.name())).unwrap();
         for block in 0..shard.blocks().len() {
             let records = shard.read(block).unwrap();
-            let samples = records.iter().map(|it| shard.header().rules.samples(it));
+            let samples = records.iter().map(|it| shard.header.rules.samples(it));
             assert_eq!(samples.sum::<u64>(), shard.blocks()[block].samples);
             rows += shard.blocks()[block].samples;
             if name.worker.as_str().starts_with("actor") {

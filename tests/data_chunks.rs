@@ -257,7 +257,7 @@ fn version_seven_is_version_six_with_a_tail() {
             version: 7,
             ..*record
         };
-        bytes.extend_from_slice(record.as_bytes());
+        bytes.extend_from_slice(bytemuck::bytes_of(&record));
         bytes.resize(bytes.len() + V7_RECORD_SIZE - RECORD_SIZE, 0xcc);
     }
     let (samples, faults) = read("seven".into(), &bytes);
@@ -422,7 +422,7 @@ fn packed_chunks_give_the_same_samples() {
     let mut packed = Vec::new();
     for block in 0..shard.blocks().len() {
         for record in shard.read(block).unwrap() {
-            let rules = &shard.header().rules;
+            let rules = &shard.header.rules;
             let keep = |sample| packed.push(sample);
             replay(
                 InputFormat::Classical,

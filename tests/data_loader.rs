@@ -237,7 +237,7 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
 fn rates_thin_a_source_and_resample_each_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let mut sampling = sampling(folder.path());
-    let whole = load(&sampling, Cursor::default(), 1).samples_per_epoch();
+    let whole = load(&sampling, Cursor::default(), 1).samples;
     for source in &mut sampling.shards {
         source.rate = 0.25;
     }

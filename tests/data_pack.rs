@@ -72,7 +72,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         let (shard, _) = pack(&games(name), &output, options);
         let records = records(&shard);
         assert_eq!(records, parsed(&games(name)), "{name}");
-        assert_eq!(shard.header().sources, [name]);
+        assert_eq!(shard.header.sources, [name]);
         let mut samples = 0;
         let mut agreement = 0.0;
         let check = |sample: tessera::data::Sample| {
@@ -98,7 +98,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
             replay(
                 tessera::encode::InputFormat::Classical,
                 record,
-                &shard.header().rules,
+                &shard.header.rules,
                 weights,
                 || true,
                 &mut check,
@@ -114,7 +114,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
             "{name}: {agreement}"
         );
         // Packed games should take at most a fifth of their size in PGN.
-        let size = std::fs::metadata(shard.path()).unwrap().len();
+        let size = std::fs::metadata(&shard.path).unwrap().len();
         assert!(
             size < 4 * promised,
             "{name}: {size} bytes for {promised} samples"

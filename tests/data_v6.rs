@@ -82,7 +82,7 @@ fn planes_to_position_to_planes_is_the_identity() {
             again.planes = [0; BOARDS];
             again.set_input(&encode_again(&input));
             assert!(
-                again.as_bytes() == record.as_bytes(),
+                bytemuck::bytes_of(&again) == bytemuck::bytes_of(record),
                 "{}, record {number}",
                 chunk.display()
             );

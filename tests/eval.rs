@@ -29,17 +29,17 @@ fn puzzles_are_solved_only_by_their_solutions() {
     assert_eq!(puzzles.len(), 12_343);
     let mut attempts: Vec<_> = puzzles.into_iter().map(puzzles::Attempt::new).collect();
     for attempt in &mut attempts {
-        let solution = attempt.puzzle().solution.clone();
+        let solution = attempt.puzzle.solution.clone();
         let moves = solution.len().div_ceil(2);
         for (index, mv) in solution.into_iter().step_by(2).enumerate() {
-            assert!(!attempt.solved());
+            assert!(!attempt.solved);
             let choice = Choice {
                 best: Some(mv),
                 ..Choice::default()
             };
             assert_eq!(attempt.answer(&choice), index + 1 < moves);
         }
-        assert!(attempt.solved(), "{}", attempt.puzzle().id);
+        assert!(attempt.solved, "{}", attempt.puzzle.id);
     }
     let summary = puzzles::summarise(&attempts);
     assert_eq!(summary.score.solved, 12_343);

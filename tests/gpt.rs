@@ -65,7 +65,7 @@ fn engine_pytorch_and_formulas_agree() {
         let network = random(&config);
         network.write(ExportPrecision::F32, &path).unwrap();
         golden.bytes(&format!("{name} code"), &code(&path));
-        let vocabulary = network.architecture.vocabulary().size() as i64;
+        let vocabulary = network.architecture.vocabulary.size() as i64;
         let tokens = Tensor::arange(27, (Kind::Int64, Device::Cpu)).square();
         let tokens = (tokens * 7).remainder(vocabulary).view([3, 9]);
         let results = Tensor::from_slice(&[0i64, 1, 3]).view([3, 1]);

@@ -42,7 +42,7 @@ fn read(file: &[u8]) -> Result<Network, Lc0Error> {
 
 /// Returns the specification that a network was built from.
 fn model(network: &Network) -> &Lc0Config {
-    network.downcast::<Lc0>().unwrap().model()
+    &network.downcast::<Lc0>().unwrap().config
 }
 
 /// Compares a network's outputs for these positions with those of the reference implementation.

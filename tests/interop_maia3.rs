@@ -85,7 +85,7 @@ pub fn small() -> [Maia3Config; 2] {
 
 /// Returns the sizes of a network.
 fn model(network: &Network) -> &Maia3Config {
-    network.downcast::<Maia3>().unwrap().model()
+    &network.downcast::<Maia3>().unwrap().config
 }
 
 /// Returns random parameters, each of which affects the outputs.

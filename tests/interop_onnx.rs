@@ -110,7 +110,7 @@ fn for_lc0(file: &[u8]) -> Vec<f32> {
         1,
     )
     .unwrap();
-    let metadata = backend.metadata();
+    let metadata = &backend.metadata;
     let outputs = backend.forward(&inputs()).unwrap();
     let output = |name: &str| {
         let place = metadata.output(name)?;
@@ -380,7 +380,7 @@ fn networks_from_lc0s_converter_are_read() {
             true => Vec::<f32>::try_from(wdl.select(1, 0) - wdl.select(1, 2)).unwrap(),
             false => Vec::<f32>::try_from(wdl.view([-1])).unwrap(),
         });
-        if let Some(place) = backend.metadata().output("moves_left") {
+        if let Some(place) = backend.metadata.output("moves_left") {
             found.extend(Vec::<f32>::try_from(&outputs[place]).unwrap());
         }
         let expected = floats(&folder.path().join(format!("{name}.found")));

@@ -28,6 +28,9 @@ mod waiting;
 #[cfg(feature = "torch")]
 mod backend;
 #[cfg(feature = "torch")]
+#[path = "../src/torch/module/tests/building.rs"]
+mod building;
+#[cfg(feature = "torch")]
 mod cycle;
 #[cfg(feature = "torch")]
 mod data_chunks;

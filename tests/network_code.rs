@@ -4,6 +4,7 @@
 mod exporters;
 pub mod records;
 
+use crate::building::BuiltModule;
 use crate::interop_lc0::generate::{TOWER, generate};
 use crate::interop_maia3::allocations::peak;
 use assert_cmd::Command;
@@ -385,10 +386,10 @@ fn tensors_that_are_not_plain_are_errors() {
         (quantised.shallow_clone(), CodePolicy::Checked),
         (quantised, CodePolicy::Allowed),
     ] {
-        let mut module = Module::create("__torch__.Network").unwrap();
-        module.register_buffer("odd", &odd).unwrap();
-        module.define("def forward(self, x): return x").unwrap();
-        module.save(&path).unwrap();
+        let mut module = BuiltModule::create("__torch__.Network");
+        module.register_buffer("odd", &odd);
+        module.define("def forward(self, x): return x");
+        module.save(&path);
         let records = Records::read(&std::fs::read(&path).unwrap());
         let file = records.with(METADATA, GOOD.get(METADATA)).file();
         let error = open(&file, policy).unwrap_err().to_string();

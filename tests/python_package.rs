@@ -136,7 +136,7 @@ fn raw_outputs(file: &[u8], games: &[Game]) -> BTreeMap<String, Value> {
     let script = open_by(Way::File, file, policy, device, Precision::F32, 1).unwrap();
     let inputs: Vec<Input> = games.iter().map(Input::encode).collect();
     let outputs = script.forward(&inputs).unwrap();
-    let named = script.metadata().outputs().zip(outputs.iter());
+    let named = script.metadata.outputs().zip(outputs.iter());
     let named = named.filter(|(name, _)| *name != "policy");
     let lists = named.map(|(name, output)| {
         let values = Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();

@@ -15,30 +15,6 @@ fn read(path: &Path) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// Returns the text of a document between `<!-- name -->` and `<!-- /name -->`.
-fn block(document: &str, name: &str) -> String {
-    let text = read(&root().join(document));
-    let (_, after) = text.split_once(&format!("<!-- {name} -->\n")).unwrap();
-    let (block, _) = after.split_once(&format!("<!-- /{name} -->")).unwrap();
-    block.trim().to_owned()
-}
-
-#[test]
-fn the_options_table_matches_the_program() {
-    let table = tessera::uci::options::markdown();
-    let guide = block("src/guide/options.md", "options");
-    let is_row = |(row, columns): (&str, &str)| {
-        let explained = row.strip_prefix(columns);
-        explained.is_some_and(|text| text.len() > " |".len() && text.ends_with('|'))
-    };
-    assert!(
-        guide.lines().count() == table.lines().count()
-            && guide.lines().zip(table.lines()).all(is_row),
-        "src/guide/options.md differs from the program's options; use this table and add what each \
-         option does:\n{table}"
-    );
-}
-
 #[test]
 fn the_signature_matches_the_program() {
     let text = read(&root().join("src/guide/measuring.md"));

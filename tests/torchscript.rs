@@ -149,7 +149,7 @@ fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     .unwrap();
     let outputs = backend.forward(inputs).unwrap();
     let floats = |output: &Tensor| Vec::<f32>::try_from(output.flatten(0, -1)).unwrap();
-    let names = backend.metadata().outputs().map(str::to_owned);
+    let names = backend.metadata.outputs().map(str::to_owned);
     names.zip(outputs.iter().map(floats)).collect()
 }
 

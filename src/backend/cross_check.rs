@@ -127,11 +127,6 @@ impl<B: Backend, R: Backend> CrossCheck<B, R> {
             found: Mutex::default(),
         }
     }
-
-    /// Returns the largest differences so far.
-    pub fn differences(&self) -> Differences {
-        self.found.lock().worst
-    }
 }
 
 impl<B: Backend, R: Backend> Backend for CrossCheck<B, R> {
@@ -178,7 +173,7 @@ mod tests {
             positions: 30,
             ..Differences::default()
         };
-        assert_eq!(check.differences(), none);
+        assert_eq!(check.found.lock().worst, none);
     }
 
     #[test]
@@ -192,7 +187,7 @@ mod tests {
                 worst = worst.max(out.value(index).q.abs());
             }
         }
-        let found = check.differences();
+        let found = check.found.lock().worst;
         assert_eq!((found.positions, found.q), (45, worst));
         assert!(found.policy > 0.0 && found.policy < 1.0);
         assert!(found.to_string().contains("over 45 positions"), "{found}");

@@ -47,7 +47,6 @@ pub struct CodeArguments {
 
 impl CodeArguments {
     /// Returns the policy for opening files.
-    #[must_use]
     pub fn policy(self) -> CodePolicy {
         CodePolicy::allowed_if(self.allow_code)
     }

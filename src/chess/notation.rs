@@ -173,10 +173,8 @@ pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
 /// Removes the suffixes for check and en passant.
 fn unmarked(text: &str) -> &str {
     let text = text.trim_end_matches(['+', '#', '.']);
-    match IN_PASSING.iter().find_map(|mark| text.strip_suffix(mark)) {
-        Some(text) => text.trim_end_matches(['+', '#']),
-        None => text,
-    }
+    let unmarked = IN_PASSING.iter().find_map(|mark| text.strip_suffix(mark));
+    unmarked.map_or(text, |text| text.trim_end_matches(['+', '#']))
 }
 
 /// Separates a move from its promotion.

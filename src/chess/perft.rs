@@ -12,15 +12,9 @@ const SEQUENTIAL_DEPTH: u32 = 3;
 /// enough for it.
 const DEEPEST: u32 = 50;
 
-/// Counts the sequences of `depth` legal moves from `position`, on all cores.
-///
-/// The moves of the last ply are counted without being played.
-pub fn perft(position: &Chess, depth: u32) -> u64 {
-    count(position, depth.min(DEEPEST), &|| false).expect("nothing stops it")
-}
-
-/// Runs [`perft`] after each legal move, in the order of generation, and passes each move and its
-/// count to `each` as soon as the count is known. Returns `None` if `stopped` returns true.
+/// Counts the sequences of `depth` legal moves from `position`, on all cores. Passes each first
+/// move, in the order of generation, and its count to `each` as soon as the count is known. Returns
+/// `None` if `stopped` returns true.
 pub fn divide(
     position: &Chess,
     depth: u32,
@@ -39,6 +33,7 @@ pub fn divide(
     Some(total)
 }
 
+/// Counts sequences of legal moves. The moves of the last ply are counted without being played.
 fn count(position: &Chess, depth: u32, stopped: &(impl Fn() -> bool + Sync)) -> Option<u64> {
     if depth <= SEQUENTIAL_DEPTH {
         return (!stopped()).then(|| shakmaty::perft(position, depth));
@@ -62,7 +57,8 @@ mod tests {
         let kiwipete = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
         let game = Game::from_fen(kiwipete, CastlingMode::Standard).unwrap();
         for (depth, count) in [(0, 1), (1, 48), (2, 2039), (3, 97862), (4, 4_085_603)] {
-            assert_eq!(perft(game.position(), depth), count);
+            let all = divide(game.position(), depth, &|| false, |_, _| {});
+            assert_eq!(all, Some(count));
         }
     }
 
@@ -86,7 +82,6 @@ mod tests {
     fn a_mated_side_has_no_moves() {
         let fen = "R5k1/5ppp/8/8/8/8/8/4K3 b - - 0 1";
         let mate = Game::from_fen(fen, CastlingMode::Standard).unwrap();
-        assert_eq!(perft(mate.position(), 5), 0);
         let none = |_, _| panic!("there is no move to divide by");
         assert_eq!(divide(mate.position(), 5, &|| false, none), Some(0));
     }

@@ -186,8 +186,8 @@ impl Arguments {
         let output = Output {
             games_read: positions.games_read,
             games_unusable: positions.games_unusable,
-            games: positions.games().len(),
-            positions: positions.all().len(),
+            games: positions.games.len(),
+            positions: positions.positions.len(),
             networks: networks.collect(),
             differences: differences.collect(),
             seconds: clock.elapsed().as_secs_f64(),
@@ -242,14 +242,14 @@ impl Arguments {
     /// Returns the column of the nearest network and, if requested, the column of the ensemble.
     fn columns_by_rating(&self, positions: &Positions) -> anyhow::Result<Vec<Column>> {
         let ratings: Vec<u16> = self.by_rating.iter().map(|&(_, rating)| rating).collect();
-        let mut nearest = vec![Prediction::default(); positions.all().len()];
-        let mut means = vec![Answer::default(); positions.all().len()];
+        let mut nearest = vec![Prediction::default(); positions.positions.len()];
+        let mut means = vec![Answer::default(); positions.positions.len()];
         for (network, (net, _)) in self.by_rating.iter().enumerate() {
             let is_nearest = |position: &Position| self.nearest(position.rating) == Some(network);
             let wanted = |position: &Position| self.rating_spread.is_some() || is_nearest(position);
             let backend = self.backend(Some(net.clone()))?;
             for (place, answer) in self.ask(positions, &*backend, wanted)? {
-                let position = &positions.all()[place];
+                let position = &positions.positions[place];
                 if is_nearest(position) {
                     nearest[place] = answer.prediction();
                 }
@@ -330,7 +330,10 @@ fn answers<R: Respondent>(
     positions: &Positions,
     wanted: impl Fn(&Position) -> bool + Sync,
 ) -> anyhow::Result<Vec<(usize, Answer)>> {
-    let count = positions.all().iter().filter(|position| wanted(position));
+    let count = positions
+        .positions
+        .iter()
+        .filter(|position| wanted(position));
     let bar = progress::bar(Some(count.count() as u64), "positions");
     let answers = ask(respondents, positions, &wanted, |count| {
         bar.inc(count as u64)

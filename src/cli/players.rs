@@ -59,10 +59,7 @@ impl PlayerArguments {
             .settings(self.agent, self.backend.backend, HASH)?;
         let mut settings = settings.answering(&Limits::default());
         let searches = settings.agent.searches();
-        let limits = settings.limits(&Limits {
-            nodes: Some(self.nodes),
-            ..Limits::default()
-        });
+        let limits = settings.limits(&Limits::of_nodes(self.nodes));
         settings.backend.threads = self.jobs * settings.options.search.threads;
         if !searches {
             // The players never see a position twice.

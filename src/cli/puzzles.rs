@@ -62,7 +62,7 @@ impl Arguments {
         let solved = AtomicUsize::new(0);
         let clock = Instant::now();
         let attempts = runner::run(attempts, pool.players, &|attempt: &Attempt| {
-            if attempt.solved() {
+            if attempt.solved {
                 let solved = solved.fetch_add(1, Ordering::Relaxed) + 1;
                 progress::say(&bar, format_args!("{solved} solved"));
             }

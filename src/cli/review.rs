@@ -119,7 +119,7 @@ impl Arguments {
         {
             tell(format_args!(
                 "{} scores the games: --net and --nodes need --judge none",
-                judge.name()
+                judge.name
             ));
         }
         if judge.is_none() {

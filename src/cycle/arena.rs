@@ -147,10 +147,7 @@ impl Arena {
         players: &mut [Search; 2],
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Wdl>, CycleError> {
-        let limits = Limits {
-            nodes: Some(self.visits),
-            ..Limits::default()
-        };
+        let limits = Limits::of_nodes(self.visits);
         for player in players.iter_mut() {
             player.clear();
         }

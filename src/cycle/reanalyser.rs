@@ -209,10 +209,7 @@ impl<'a> Analyst<'a> {
             latest,
             parameters,
             share: again.positions,
-            limits: Limits {
-                nodes: Some(again.visits),
-                ..Limits::default()
-            },
+            limits: Limits::of_nodes(again.visits),
         }
     }
 

@@ -52,7 +52,7 @@ where
             break (generation.clone(), network);
         }
         if !mem::replace(&mut is_told, true) {
-            let store = context.store.place().display();
+            let store = context.store.place.display();
             (context.tell)(&format!("waiting for the first network in {store}"));
         }
         if !context.wait(config.poll) {

@@ -28,7 +28,6 @@ pub fn centipawns(q: f32) -> i16 {
 
 impl Curve {
     /// Returns the value q of a score. Both are from the perspective of the same player.
-    #[must_use]
     pub fn q(self, centipawns: i16) -> f32 {
         let centipawns = f64::from(centipawns);
         let q = match self {

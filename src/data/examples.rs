@@ -76,7 +76,7 @@ fn of_games<E: Examples, X>(
     for record in chunk.games(&mut bad)? {
         let played = examples.of_record(&record, &OF_CHUNKS, &mut keep, &mut emit);
         if let Err(fault) = played {
-            bad(V6Error::new(chunk.path(), 0, fault))?;
+            bad(V6Error::new(&chunk.path, 0, fault))?;
         }
     }
     Ok(())

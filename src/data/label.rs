@@ -239,10 +239,9 @@ fn merge_alternatives(record: &Record, labelled: &mut [Labelled], temperature: f
 /// Returns the short-term value of a position with value `q`, given the short-term value of the
 /// next position. Each is from the perspective of the side to move.
 pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
-    match following {
-        Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
-        None => q,
-    }
+    following.map_or(q, |next| {
+        SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * next
+    })
 }
 
 /// Returns the side to move after `ply` plies.

@@ -37,11 +37,6 @@ impl Legal {
         Some(place * 64 + word.trailing_zeros() as u16)
     }
 
-    /// Returns the words of the set.
-    pub fn words(&self) -> &[u64; LEGAL_WORDS] {
-        &self.0
-    }
-
     /// Returns whether `index` is in the set.
     pub fn contains(&self, index: u16) -> bool {
         self.0

@@ -178,7 +178,8 @@ pub type BatchOf<E> = Batch<<E as Examples>::Columns>;
 pub struct Loader<E: Examples = Positions> {
     batches: Option<Receiver<Result<BatchOf<E>, LoaderError>>>,
     workers: Vec<JoinHandle<()>>,
-    samples: u64,
+    /// The approximate number of samples in an epoch.
+    pub samples: u64,
     faults: Arc<Faults>,
 }
 
@@ -252,11 +253,6 @@ impl<E: Examples> Loader<E> {
     pub fn skipped(&self) -> u64 {
         self.faults.count()
     }
-
-    /// Returns the approximate number of samples in an epoch.
-    pub fn samples_per_epoch(&self) -> u64 {
-        self.samples
-    }
 }
 
 impl<E: Examples> Iterator for Loader<E> {
@@ -323,7 +319,7 @@ fn decode<E: Examples>(
                 return;
             }
         }
-        if plan.split() == Split::Validation {
+        if plan.split == Split::Validation {
             return;
         }
         first = 0;
@@ -403,7 +399,7 @@ impl Cutter {
                 is_barren = false;
             }
             offset = 0;
-            if group.is_last() {
+            if group.is_last {
                 if is_barren {
                     let _ = batches_out.send(Err(self.barren(group.len())));
                     return;

@@ -35,7 +35,6 @@ impl Wdl {
     }
 
     /// Returns W − L, which is 1, 0 or −1.
-    #[must_use]
     pub fn q(self) -> f32 {
         match self {
             Wdl::Win => 1.0,

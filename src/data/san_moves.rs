@@ -38,7 +38,7 @@ pub fn count_moves(shard: &Shard) -> Result<MoveCounts, CountError> {
         let mut counts = MoveCounts::new();
         for record in shard.read(block)? {
             add(&mut counts, &record).map_err(|source| CountError::Replay {
-                path: shard.path().to_owned(),
+                path: shard.path.clone(),
                 source,
             })?;
         }

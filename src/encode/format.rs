@@ -45,7 +45,6 @@ impl InputFormat {
 
     /// Returns the format's number in network metadata, which is Lc0's number if Lc0 has this
     /// format.
-    #[must_use]
     pub fn number(self) -> u32 {
         match self {
             InputFormat::Classical => 1,
@@ -66,21 +65,18 @@ impl InputFormat {
     }
 
     /// Returns whether rows and policy entries are the same as with [`Input::encode`].
-    #[must_use]
     pub fn is_classical(self) -> bool {
         matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
     }
 
     /// Returns whether equivalent boards, such as mirror images without castling rights, have the
     /// same row.
-    #[must_use]
     pub fn is_canonical(self) -> bool {
         !self.is_classical() && self != InputFormat::Maia3
     }
 
     /// Returns the game's current position with the history that the format includes, and the board
     /// transform, which also applies to moves.
-    #[must_use]
     pub fn encode(self, game: &Game) -> (Input, Transform) {
         match self {
             InputFormat::Classical | InputFormat::CastlingPlanes => {

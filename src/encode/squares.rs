@@ -113,11 +113,6 @@ impl Squares {
     pub fn words(&self) -> &[u64; 4] {
         &self.0
     }
-
-    /// Returns the occupied squares.
-    pub fn occupied(&self) -> Bitboard {
-        Bitboard(self.0[0] | self.0[1] | self.0[2])
-    }
 }
 
 #[cfg(test)]
@@ -161,7 +156,6 @@ mod tests {
             assert_eq!(squares.planes(), planes[..PIECE_PLANES]);
             assert_eq!(squares.reversed(), Squares::of_board(&board, !turn));
             assert_eq!(squares.board(turn), board);
-            assert_eq!(squares.occupied().count(), board.occupied().count());
         }
     }
 

@@ -17,13 +17,11 @@ pub struct Transform {
 
 impl Transform {
     /// Returns whether the transform leaves the board unchanged.
-    #[must_use]
     pub fn is_identity(self) -> bool {
         self == Transform::default()
     }
 
     /// Returns the transformed squares.
-    #[must_use]
     pub fn squares(self, squares: u64) -> u64 {
         let mut squares = Bitboard(squares);
         if self.flip {
@@ -41,7 +39,6 @@ impl Transform {
     /// Returns the policy entry of a move on the transformed board. Boards with pawns may only be
     /// flipped horizontally, and boards with castling rights may not be transformed at all. Other
     /// transforms leave entries that need pawns or castling rights unchanged.
-    #[must_use]
     pub fn index(self, index: u16) -> u16 {
         if self.is_identity() {
             return index;

@@ -58,7 +58,6 @@ impl GameEnd {
     }
 
     /// Returns the winner.
-    #[must_use]
     pub fn winner(self) -> Option<Color> {
         match self {
             GameEnd::WhiteMates | GameEnd::WhiteWins => Some(Color::White),
@@ -68,7 +67,6 @@ impl GameEnd {
     }
 
     /// Returns whether the game ended in checkmate.
-    #[must_use]
     pub fn is_mate(self) -> bool {
         matches!(self, GameEnd::WhiteMates | GameEnd::BlackMates)
     }

@@ -61,13 +61,13 @@ pub fn by_band<T>(
     mut measure: impl FnMut(&[usize]) -> T,
 ) -> Vec<(Option<Band>, T)> {
     let mut bands: BTreeMap<Band, Vec<usize>> = BTreeMap::new();
-    for (place, position) in positions.all().iter().enumerate() {
+    for (place, position) in positions.positions.iter().enumerate() {
         bands
             .entry(Band::of(position.rating))
             .or_default()
             .push(place);
     }
-    let all: Vec<usize> = (0..positions.all().len()).collect();
+    let all: Vec<usize> = (0..positions.positions.len()).collect();
     let parts = bands.into_iter().map(|(band, places)| (Some(band), places));
     let parts = parts.chain([(None, all)]);
     parts
@@ -78,6 +78,6 @@ pub fn by_band<T>(
 /// Groups indices by game. Positions in a game are similar, so standard errors are computed for a
 /// random sample of games, not of positions.
 fn by_game<'a>(positions: &'a Positions, places: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
-    let game = |place: usize| positions.all()[place].game;
+    let game = |place: usize| positions.positions[place].game;
     places.chunk_by(move |&a, &b| game(a) == game(b))
 }

@@ -207,10 +207,12 @@ pub fn sample(puzzles: Vec<Puzzle>, limit: usize) -> Vec<Puzzle> {
 /// A player's attempt at a puzzle.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    puzzle: Puzzle,
+    /// The puzzle.
+    pub puzzle: Puzzle,
     game: Game,
     found: usize,
-    solved: bool,
+    /// Whether the whole solution has been found.
+    pub solved: bool,
 }
 
 impl Attempt {
@@ -222,16 +224,6 @@ impl Attempt {
             found: 0,
             solved: false,
         }
-    }
-
-    /// Returns the puzzle.
-    pub fn puzzle(&self) -> &Puzzle {
-        &self.puzzle
-    }
-
-    /// Returns whether the whole solution has been found.
-    pub fn solved(&self) -> bool {
-        self.solved
     }
 }
 

@@ -94,7 +94,7 @@ pub fn denoise(
     decoding: Decoding,
 ) -> Result<Denoising, ExplainError> {
     let denoiser = network.downcast::<Diffusion>();
-    let denoiser = denoiser.filter(|it| it.model().horizon > 0);
+    let denoiser = denoiser.filter(|it| it.config.horizon > 0);
     let denoiser = denoiser.ok_or(ExplainError::NoFutures)?;
     let position = game.position();
     let legal = position.legal_moves();
@@ -149,7 +149,6 @@ pub fn denoise(
 }
 
 /// Returns the page that shows the denoising of a future.
-#[must_use]
 pub fn denoising_page(denoising: &Denoising) -> String {
     let page = Page {
         title: &format!("{} – imagined future", denoising.network),

@@ -26,7 +26,6 @@ pub struct RenderedPage {
 /// Returns a page that shows explanations of one position next to each other. It contains the
 /// attention of `layers` (numbered from 1) at 8 bits. If `layers` is `None`, it contains all
 /// layers, or as many as fit.
-#[must_use]
 pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedPage {
     let mut shown: Vec<Value> = explanations.iter().map(without_attention).collect();
     let bare = render(explanations, &shown).len();

@@ -25,7 +25,6 @@ const MINUS: &str = "#d55e00";
 /// Returns the pictures of an explanation with their file names: the position with arrows for the
 /// policy, the four attributions, and for each layer the attention of the explained move's origin
 /// square by head.
-#[must_use]
 pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
     let placement = explanation.fen.split(' ').next().unwrap_or_default();
     let board = Board::from_ascii_board_fen(placement.as_bytes()).unwrap_or_default();

@@ -90,7 +90,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
     if game.ending().is_some() {
         return Err(ExplainError::Over("there is nothing to predict"));
     }
-    let vocabulary = gpt.vocabulary();
+    let vocabulary = &gpt.vocabulary;
     let mut tokens = Vec::new();
     let encoded = gpt.encoder().encode(game, &mut tokens);
     encoded.map_err(|error: Unencodable| ExplainError::Unreadable(error.to_string()))?;
@@ -153,7 +153,6 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
 }
 
 /// Returns the page that shows a reading.
-#[must_use]
 pub fn reading_page(reading: &Reading) -> String {
     let page = Page {
         title: &format!("{} – reading of a game", reading.network),

@@ -51,7 +51,6 @@ impl Relation {
     ];
 
     /// Returns the squares that are in this relation to `square`.
-    #[must_use]
     pub fn squares(self, position: &Chess, square: Square) -> Bitboard {
         let (board, turn) = (position.board(), position.turn());
         let none = Bitboard::EMPTY;

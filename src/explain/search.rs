@@ -91,10 +91,7 @@ fn searched(
         threads: 1,
         ..Parameters::default()
     };
-    let limits = Limits {
-        nodes: Some(nodes),
-        ..Limits::default()
-    };
+    let limits = Limits::of_nodes(nodes);
     let mut search = Search::new(backend, &parameters);
     let choice = search.run(game, &limits, &Control::default(), &mut |_| {})?;
     Ok((search, choice))

@@ -63,7 +63,7 @@ pub(super) fn choose(
     if let &[only] = choice.candidates {
         let backend = prepare(only)?.ok_or(NetworkError::Way(only.way))?;
         // Without a check, a GPU runs the most cautious way.
-        let exchanges = backend.exchanges() && choice.is_named;
+        let exchanges = backend.exchanges && choice.is_named;
         return Ok(backend.exchanging(exchanges));
     }
     let (network, machine) = (choice.key(), process::machine(choice.device));
@@ -129,7 +129,7 @@ fn measure(
         match prepare(candidate) {
             Ok(backend) => {
                 // If a network has no layers that can use int8, its dtype is another one.
-                let backend = backend.filter(|backend| backend.dtype() == candidate.dtype);
+                let backend = backend.filter(|backend| backend.dtype == candidate.dtype);
                 backends.extend(backend.map(|backend| (candidate, backend)));
             }
             Err(error) => {
@@ -190,7 +190,7 @@ fn measure(
     let (candidate, backend) = backends.swap_remove(best);
     let format = Format {
         way: candidate.way,
-        precision: backend.dtype().into(),
+        precision: backend.dtype.into(),
         speeds,
         refused,
     };
@@ -229,7 +229,7 @@ fn compare(backends: &[(Candidate, TorchBackend)]) -> (usize, Vec<Speed>) {
 fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     let recommended = backend.properties().recommended_batch;
     let one = time(backend, &positions(backend, 1)).unwrap_or_default();
-    match backend.device() {
+    match backend.device {
         Device::Cpu => {
             let affordable = BATCH.as_secs_f64() / one.as_secs_f64().max(1e-9);
             let batch = (affordable as usize).clamp(1, recommended);
@@ -257,7 +257,7 @@ pub(super) fn time(backend: &TorchBackend, batch: &Batch) -> Option<Duration> {
     let (start, clock) = (Instant::now(), Clock::now());
     backend.evaluate(batch, &mut out).ok()?;
     // A thread that waits for a GPU uses no CPU time.
-    Some(match backend.device() {
+    Some(match backend.device {
         Device::Cpu => clock.elapsed(),
         _ => start.elapsed(),
     })

@@ -55,7 +55,7 @@ pub struct ComparedWay {
 impl Comparison {
     /// Runs a network that is opened for a device by each way.
     pub(super) fn new(planned: &Planned, choice: DeviceChoice) -> Result<Comparison, NetworkError> {
-        let device = planned.opened.device();
+        let device = planned.opened.device;
         if device == Device::Cpu {
             tch::set_num_threads(1);
         }
@@ -117,7 +117,7 @@ impl ComparedWay {
         };
         let prepared = planned.prepare(candidate);
         match prepared.and_then(|it| it.ok_or(NetworkError::Way(candidate.way))) {
-            Ok(backend) if backend.dtype() != candidate.dtype => return None,
+            Ok(backend) if backend.dtype != candidate.dtype => return None,
             Ok(backend) => match trial.differences(&backend) {
                 Ok(differences) => {
                     let speeds = batches.iter().filter_map(|&size| speed(&backend, size));

@@ -16,7 +16,7 @@ pub(super) type Reopen = Box<dyn FnOnce() -> Result<TorchBackend, String> + Send
 pub(super) struct Fallback {
     state: Arc<RwLock<State>>,
     properties: Properties,
-    device: Device,
+    pub device: Device,
 }
 
 struct State {
@@ -35,16 +35,12 @@ impl Fallback {
     pub fn new(backend: TorchBackend, reopen: Option<Reopen>) -> Fallback {
         Fallback {
             properties: backend.properties().clone(),
-            device: backend.device(),
+            device: backend.device,
             state: Arc::new(RwLock::new(State {
                 backend: Arc::new(backend),
                 reopen,
             })),
         }
-    }
-
-    pub fn device(&self) -> Device {
-        self.device
     }
 
     /// Sets the recommended number of threads, unless `threads` is 0.

@@ -43,7 +43,7 @@ impl WorldImagination {
         let numbers: i64 = frozen.shape().iter().product();
         Ok(WorldImagination {
             name: network.about.name.clone(),
-            context: network.architecture.model().context as usize,
+            context: network.architecture.config.context as usize,
             bytes: numbers as usize * frozen.kind().elt_size_in_bytes(),
             frozen,
         })

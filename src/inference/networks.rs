@@ -7,7 +7,6 @@ use super::files::{instead_of, network_file, read};
 use super::imagination::WorldImagination;
 use super::planned::{Planned, open_by};
 use super::sequence::SequenceBackend;
-use super::torch_backend::TorchBackend;
 use crate::backend::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
     Imagination, Metadata, NetworkOptions, Precision, Properties, Service, Way,
@@ -45,7 +44,7 @@ impl Loaded {
         let (device, formats) = torch::resolve_for(options.way, choice, options.precision)?;
         let planned = Planned::new(file, options.code, device, &formats, options.way)?;
         let planned = planned.with_decoding(options.decoding);
-        let dtype = planned.candidates()[0].dtype;
+        let dtype = planned.candidates[0].dtype;
         let imagination = match planned.opened.network {
             Some(Playable::Moves(network)) => {
                 return Ok(Loaded::Moves(SequenceBackend::new(network, device, dtype)));
@@ -78,8 +77,8 @@ impl Loaded {
 
     fn device(&self) -> Device {
         match self {
-            Loaded::Positions(network, _) => network.device(),
-            Loaded::Moves(network) => network.device(),
+            Loaded::Positions(network, _) => network.device,
+            Loaded::Moves(network) => network.device,
         }
     }
 
@@ -166,14 +165,6 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
         .collect()
 }
 
-/// Loads a network on the first device, without cache or service.
-///
-/// # Errors
-/// [`LoadError`], as for [`load`](super::load).
-pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError> {
-    on_first_device(options, |planned| planned.backend())
-}
-
 /// Returns how a network runs on its first device: the format and the way, with the measurements, if
 /// the network has been loaded before, and otherwise everything that will be tried.
 ///
@@ -240,10 +231,9 @@ fn describe_file(
 
 fn unusable(net: Option<&Path>, built_in: BuiltIn, source: NetworkError) -> LoadError {
     let file = net.map(Path::to_owned).or_else(|| instead_of(built_in));
-    let network = match file {
-        Some(path) => path.display().to_string(),
-        None => "built into this program".to_owned(),
-    };
+    let network = file.map_or("built into this program".to_owned(), |path| {
+        path.display().to_string()
+    });
     LoadError::Network { network, source }
 }
 
@@ -273,8 +263,11 @@ mod tests {
     fn a_network_is_loaded_with_what_goes_around_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tiny.pt");
-        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
-        let bare = load_network(&options(Some(&path)).network).unwrap();
+        let file = tiny::network(&tiny::honest_metadata("wdl"));
+        std::fs::write(&path, &file).unwrap();
+        let (formats, way) = ([tch::Kind::Float.into()], NetworkOptions::default().way);
+        let planned = Planned::new(&file, CodePolicy::Checked, Device::Cpu, &formats, way);
+        let bare = planned.unwrap().backend().unwrap();
         let cached = load(&BackendOptions {
             cache: 1,
             threads: 3,
@@ -289,7 +282,7 @@ mod tests {
         }
         assert_eq!(
             describe(Some(&path), CodePolicy::Checked).unwrap(),
-            *bare.metadata()
+            bare.metadata
         );
     }
 

@@ -10,7 +10,7 @@ use tch::Device;
 #[derive(Debug)]
 pub(crate) struct Opened<'f> {
     file: NetworkFile<'f>,
-    device: Device,
+    pub device: Device,
     /// The network, if its family is known and it has been read.
     pub(super) network: Option<Playable>,
     /// The file's code, once a way needs it.
@@ -49,10 +49,6 @@ impl<'f> Opened<'f> {
 
     pub fn metadata(&self) -> &Metadata {
         &self.file.metadata
-    }
-
-    pub fn device(&self) -> Device {
-        self.device
     }
 
     /// Returns the network, if its own code may run.

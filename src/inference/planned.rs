@@ -58,7 +58,7 @@ pub(crate) struct Planned<'f> {
     pub(super) opened: Opened<'f>,
     bytes: &'f [u8],
     /// In order of preference; never empty.
-    candidates: Vec<Candidate>,
+    pub candidates: Vec<Candidate>,
     /// Whether the user has named the way.
     is_named: bool,
 }
@@ -106,12 +106,6 @@ impl<'f> Planned<'f> {
         self.opened.metadata()
     }
 
-    /// Returns the ways in which the network may run, in order of preference. There is at least
-    /// one.
-    pub fn candidates(&self) -> &[Candidate] {
-        &self.candidates
-    }
-
     /// Returns a program for one of the ways, or `None` if it does not suit the network's sizes or
     /// the device.
     fn program(&self, candidate: Candidate) -> Result<Option<Arc<dyn Program>>, NetworkError> {
@@ -140,7 +134,7 @@ impl<'f> Planned<'f> {
 
     /// Returns a backend that runs by the best way.
     pub fn backend(&self) -> Result<TorchBackend, NetworkError> {
-        if self.opened.device() == Device::Cpu {
+        if self.opened.device == Device::Cpu {
             // Threads started earlier would spin while they wait for work.
             tch::set_num_threads(1);
         }
@@ -154,7 +148,7 @@ impl<'f> Planned<'f> {
         &self,
         candidate: Candidate,
     ) -> Result<Option<TorchBackend>, NetworkError> {
-        let (program, device) = (self.program(candidate)?, self.opened.device());
+        let (program, device) = (self.program(candidate)?, self.opened.device);
         let backend =
             |program| TorchBackend::of_program(program, self.metadata(), device, candidate);
         program.map(backend).transpose()
@@ -169,7 +163,7 @@ impl<'f> Planned<'f> {
                 self.metadata().hash,
                 crc32fast::hash(self.bytes)
             ),
-            device: self.opened.device(),
+            device: self.opened.device,
             candidates: &self.candidates,
             is_named: self.is_named,
         }

@@ -18,7 +18,8 @@ const BATCH: usize = 64;
 pub(super) struct SequenceBackend {
     network: Arc<Mutex<Played>>,
     properties: Properties,
-    device: Device,
+    /// The device of the network.
+    pub device: Device,
 }
 
 /// The weights, in the network's dtype on its device.
@@ -35,7 +36,7 @@ impl SequenceBackend {
         let properties = Properties {
             name: network.about.name,
             encoder: Encoder::Moves(gpt.encoder()),
-            has_value: gpt.model().outcome,
+            has_value: gpt.config.outcome,
             has_moves_left: false,
             has_error: false,
             reads_ratings: true,
@@ -53,11 +54,6 @@ impl SequenceBackend {
             properties,
             device,
         }
-    }
-
-    /// Returns the device of the network.
-    pub fn device(&self) -> Device {
-        self.device
     }
 }
 
@@ -172,7 +168,7 @@ impl Played {
         let places = Tensor::from_slice(&places).to_device(features.device());
         let features = features.reshape([-1, width]).index_select(0, &places);
         let next = self.gpt.next(&self.weights, &features);
-        let classes = self.gpt.vocabulary().size();
+        let classes = self.gpt.vocabulary.size();
         let logits = torch::floats(&next.tokens);
         let outcomes = next.outcome;
         let outcomes = outcomes.map(|logits| torch::floats(&logits.softmax(-1, Kind::Float)));

@@ -20,19 +20,22 @@ use tch::{Device, Kind, Tensor};
 #[derive(Clone, Debug)]
 pub struct TorchBackend {
     program: Arc<dyn Program>,
-    metadata: Metadata,
+    /// The network's metadata.
+    pub metadata: Metadata,
     properties: Properties,
     heads: Heads,
     /// The indices of the words of an [`Input`] that the network reads, in the network's order.
     /// `None` if the network reads all words in their order.
     words: Option<Vec<i64>>,
-    device: Device,
-    dtype: ComputeType,
+    /// The network's device.
+    pub device: Device,
+    /// The network's dtype. It is int8 only if the network has layers that support int8.
+    pub dtype: ComputeType,
     /// Maximum number of positions per batch.
     largest: usize,
     /// Whether evaluating a batch takes only one copy to the device and one copy back, which
     /// contains only the logits of legal moves.
-    exchanges: bool,
+    pub(super) exchanges: bool,
 }
 
 /// Tuple indices of the outputs that players use.
@@ -137,29 +140,10 @@ impl TorchBackend {
         TorchBackend { exchanges, ..self }
     }
 
-    pub(super) fn exchanges(&self) -> bool {
-        self.exchanges
-    }
-
-    /// Returns the network's metadata.
-    pub fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    /// Returns the network's device.
-    pub fn device(&self) -> Device {
-        self.device
-    }
-
     /// Returns the way in which the network runs.
     pub fn way(&self) -> Way {
         let format = self.properties.format.as_ref();
         format.map_or(Way::Auto, |format| format.way)
-    }
-
-    /// Returns the network's dtype. It is int8 only if the network has layers that support int8.
-    pub fn dtype(&self) -> ComputeType {
-        self.dtype
     }
 
     /// Makes the first calls, in which libtorch records types and optimises the code for them. They
@@ -330,10 +314,9 @@ impl Heads {
     /// Finds the heads of a network whose metadata has been checked.
     fn new(metadata: &Metadata) -> Heads {
         let required = |name| metadata.output(name).unwrap_or_default();
-        let [q, error] = match metadata.ranking_outputs() {
-            Some(names) => names.map(|name| metadata.output(name)),
-            None => [None, None],
-        };
+        let [q, error] = metadata.ranking_outputs().map_or([None, None], |names| {
+            names.map(|name| metadata.output(name))
+        });
         Heads {
             policy: required("policy"),
             wdl: required("wdl"),

@@ -42,7 +42,7 @@ impl Trial {
     pub fn by(backend: &TorchBackend) -> Result<Trial, BackendError> {
         let start = Instant::now();
         let mut chunks = Vec::new();
-        let most = match backend.device() {
+        let most = match backend.device {
             Device::Cpu => CPU_CHUNKS,
             _ => usize::MAX,
         };
@@ -53,7 +53,7 @@ impl Trial {
             let mut expected = Evaluations::default();
             backend.evaluate(&batch, &mut expected)?;
             chunks.push((batch, expected));
-            if backend.device() == Device::Cpu && start.elapsed() > ENOUGH {
+            if backend.device == Device::Cpu && start.elapsed() > ENOUGH {
                 break;
             }
         }
@@ -80,7 +80,7 @@ impl Trial {
     /// Returns the reason to refuse a backend, or `None` if its results are right.
     pub fn objection(&self, backend: &TorchBackend) -> Option<String> {
         match self.differences(backend) {
-            Ok(differences) => wrong_results(differences, backend.dtype()),
+            Ok(differences) => wrong_results(differences, backend.dtype),
             Err(error) => Some(error.to_string()),
         }
     }

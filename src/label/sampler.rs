@@ -117,7 +117,8 @@ impl InFlight {
 
 /// Samples many games concurrently on its caller's thread.
 pub(super) struct Sampler<'a> {
-    plan: &'a SampledGames,
+    /// The plan for the games.
+    pub(super) plan: &'a SampledGames,
     seed: u64,
     capacity: usize,
     in_flight: Vec<InFlight>,
@@ -159,11 +160,6 @@ impl<'a> Sampler<'a> {
     /// Returns whether no game is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
-    }
-
-    /// Returns the plan for the games.
-    pub(super) fn plan(&self) -> &'a SampledGames {
-        self.plan
     }
 
     /// Begins the game with this number.

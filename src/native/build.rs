@@ -27,6 +27,7 @@ const CPP: &[&str] = &[
     "src/torch/fuse.cpp",
     "src/torch/mish.cpp",
     "src/torch/module.cpp",
+    "src/torch/module/tests/building.cpp",
     "src/torch/placement.cpp",
     "src/torch/process.cpp",
     "src/torch/profile.cpp",

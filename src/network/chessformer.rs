@@ -78,12 +78,14 @@ impl Constants {
 /// The structure of a Chessformer. Its tensors are stored in [`Weights`].
 #[derive(Debug)]
 pub struct Chessformer {
-    config: ModelConfig,
+    /// The network's configuration.
+    pub config: ModelConfig,
     structure: Structure,
     constants: Constants,
     embedding: Embedding,
     attack_bias: Option<AttackBias>,
-    layers: Vec<EncoderLayer>,
+    /// The encoder layers.
+    pub(super) layers: Vec<EncoderLayer>,
     policy_embedding: Linear,
     policy: PolicyHead,
     policy_soft: Option<PolicyHead>,
@@ -166,11 +168,6 @@ impl Chessformer {
             short_term,
             moves_left,
         })
-    }
-
-    /// Returns the network's configuration.
-    pub fn model(&self) -> &ModelConfig {
-        &self.config
     }
 
     /// Embeds features. Returns tokens [B, 64, width] and the attack bias of the attention logits,
@@ -262,11 +259,6 @@ impl Chessformer {
             displacements: Some(&self.constants.displacements),
             attacks,
         }
-    }
-
-    /// Returns the encoder layers.
-    pub(super) fn layers(&self) -> &[EncoderLayer] {
-        &self.layers
     }
 
     /// Returns policy logits f32 [B, 1858] from the tokens after the last layer.

@@ -40,7 +40,8 @@ use tch::{Device, Kind, Tensor};
 /// The structure of a future denoiser.
 #[derive(Debug)]
 pub struct Diffusion {
-    config: DiffusionConfig,
+    /// The network's configuration.
+    pub config: DiffusionConfig,
     structure: Structure,
     grid: Grid,
     constants: Constants,
@@ -73,11 +74,6 @@ impl Diffusion {
             grid,
             constants: Constants::new(device),
         })
-    }
-
-    /// Returns the network's configuration.
-    pub fn model(&self) -> &DiffusionConfig {
-        &self.config
     }
 
     /// Returns fully masked futures of positions, given as rows i64 [B, 104 + scalars].

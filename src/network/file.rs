@@ -271,7 +271,7 @@ impl Playable {
     pub fn chessformer(&self) -> Option<(&Chessformer, &Weights)> {
         match self {
             Playable::Positions(network) => Some((network.downcast()?, &network.weights)),
-            Playable::World(network) => Some((network.architecture.encoder(), &network.weights)),
+            Playable::World(network) => Some((&network.architecture.encoder, &network.weights)),
             Playable::Moves(_) => None,
         }
     }

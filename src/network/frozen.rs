@@ -25,10 +25,8 @@ unsafe impl Sync for FrozenNetwork {}
 
 impl<A: Architecture + ?Sized> Network<A> {
     /// Freezes the network in this dtype, for play on the CPU.
-    ///
-    /// # Errors
-    /// The same as for [`Network::freeze_on`].
-    pub fn freeze(&self, dtype: impl Into<ComputeType>) -> Result<FrozenNetwork, OpenError> {
+    #[cfg(test)]
+    pub(crate) fn freeze(&self, dtype: impl Into<ComputeType>) -> Result<FrozenNetwork, OpenError> {
         self.freeze_on(Device::Cpu, dtype.into(), Decoding::default())
     }
 

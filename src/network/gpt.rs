@@ -35,8 +35,10 @@ const POSITION_DEVIATION: f64 = 0.02;
 /// The structure of a move-token GPT.
 #[derive(Debug)]
 pub struct Gpt {
-    config: GptConfig,
-    vocabulary: Arc<Vocabulary>,
+    /// The network's configuration.
+    pub config: GptConfig,
+    /// The network's vocabulary.
+    pub vocabulary: Arc<Vocabulary>,
     structure: Structure,
     tokens: TokenEmbedding,
     conditions: ConditionEmbedding,
@@ -168,22 +170,12 @@ impl Gpt {
         })
     }
 
-    /// Returns the network's configuration.
-    pub fn model(&self) -> &GptConfig {
-        &self.config
-    }
-
     /// Returns the encoder that turns games into the network's input.
     pub fn encoder(&self) -> MoveEncoder {
         MoveEncoder {
             vocabulary: Arc::clone(&self.vocabulary),
             context: self.config.context as usize,
         }
-    }
-
-    /// Returns the network's vocabulary.
-    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
-        &self.vocabulary
     }
 
     /// Returns an empty cache for this number of games, in the dtype and on the device of

@@ -37,7 +37,8 @@ use tower::ResidualTower;
 /// The structure of a network that Lc0 can play.
 #[derive(Debug)]
 pub struct Lc0 {
-    config: Lc0Config,
+    /// The network's configuration.
+    pub config: Lc0Config,
     choice: HeadChoice,
     structure: Structure,
     constants: Constants,
@@ -113,7 +114,7 @@ impl Lc0 {
         let body = config
             .attention
             .map(|body| Body::build(&mut builder, config, body));
-        let generator = body.as_ref().and_then(Body::generator);
+        let generator = body.as_ref().and_then(|body| body.generator);
         let heads = Heads::build(&mut builder, config, generator);
         let stated = ArchitectureConfig::Lc0 {
             model: config.clone(),
@@ -128,11 +129,6 @@ impl Lc0 {
             body,
             heads,
         })
-    }
-
-    /// Returns the network's configuration.
-    pub fn model(&self) -> &Lc0Config {
-        &self.config
     }
 }
 
@@ -228,6 +224,6 @@ impl Evaluator for Lc0 {
     }
 
     fn without_head(&self, weights: &Weights, layer: usize, head: usize) -> Option<Weights> {
-        without_head(self.body.as_ref()?.layers(), weights, layer, head)
+        without_head(&self.body.as_ref()?.layers, weights, layer, head)
     }
 }

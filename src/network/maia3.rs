@@ -52,7 +52,8 @@ const SCALARS: [&str; 2] = ["self_elo", "opponent_elo"];
 /// The structure of a Maia-3 network. Its parameters are named as in the published checkpoints.
 #[derive(Debug)]
 pub struct Maia3 {
-    config: Maia3Config,
+    /// The network's configuration.
+    pub config: Maia3Config,
     structure: Structure,
     constants: Constants,
     /// The vector for the highest rating. The checkpoints also call it `low`.
@@ -157,11 +158,6 @@ impl Maia3 {
             square_to,
             promotion,
         })
-    }
-
-    /// Returns the network's configuration.
-    pub fn model(&self) -> &Maia3Config {
-        &self.config
     }
 
     /// Returns tokens [B, 64, width] from the pieces on the squares [B, 64, 12 · history] and the

@@ -32,18 +32,14 @@ pub enum MergeError {
     #[error("the weights add up to {0}: at least one must be above 0")]
     Sum(f64),
     /// Two networks differ in a property that must be equal.
-    #[error("{other} cannot be merged with {first}: its {what} is {found} in place of {expected}")]
+    #[error("{other} cannot be merged with {first}: {difference}")]
     Differs {
         /// The first network.
         first: String,
         /// The network that differs from it.
         other: String,
         /// The property that differs.
-        what: String,
-        /// The value of the property in `other`.
-        found: String,
-        /// The value of the property in `first`.
-        expected: String,
+        difference: Difference,
     },
     /// A parameter is infinite or NaN. The fields are the part and the parameter's name.
     #[error("{0} cannot be merged: its parameter `{1}` is not finite")]
@@ -130,22 +126,18 @@ fn said_of(parts: &[Part]) -> Value {
 fn expect_like(first: &Part, other: &Part) -> Result<(), MergeError> {
     match difference(&first.network, &other.network) {
         None => Ok(()),
-        Some(Difference {
-            what,
-            found,
-            expected,
-        }) => Err(MergeError::Differs {
+        Some(difference) => Err(MergeError::Differs {
             first: first.source.clone(),
             other: other.source.clone(),
-            what,
-            found,
-            expected,
+            difference,
         }),
     }
 }
 
 /// A difference between two networks.
-struct Difference {
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("its {what} is {found} in place of {expected}")]
+pub struct Difference {
     what: String,
     found: String,
     expected: String,

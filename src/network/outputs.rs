@@ -44,7 +44,6 @@ impl Output {
     ];
 
     /// Returns the output's name in the metadata of network files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Output::Policy => "policy",
@@ -72,12 +71,12 @@ pub struct OutputSet(u16);
 
 impl OutputSet {
     /// Returns the set of all outputs.
+    #[cfg(test)]
     pub fn all() -> OutputSet {
         Output::ALL.into_iter().collect()
     }
 
     /// Returns whether the set contains the output.
-    #[must_use]
     pub fn contains(self, output: Output) -> bool {
         self.0 & 1 << output as u16 != 0
     }

@@ -40,9 +40,11 @@ use tch::{Device, Tensor};
 /// The structure of a world model.
 #[derive(Debug)]
 pub struct World {
-    config: WorldConfig,
+    /// The network's configuration.
+    pub config: WorldConfig,
     structure: Structure,
-    encoder: Chessformer,
+    /// The encoder of positions, whose parameters are the network's first ones.
+    pub encoder: Chessformer,
     /// The layers that fuse latents into a single token. Absent if latents have 64 squares.
     fusion: Option<Fusion>,
     /// The number of parameters that represent positions, which are the first ones.
@@ -94,16 +96,6 @@ impl World {
             dynamics,
             heads,
         })
-    }
-
-    /// Returns the network's configuration.
-    pub fn model(&self) -> &WorldConfig {
-        &self.config
-    }
-
-    /// Returns the encoder of positions, whose parameters are the network's first ones.
-    pub fn encoder(&self) -> &Chessformer {
-        &self.encoder
     }
 
     /// Returns the parameters that represent positions. They are the network's first parameters,

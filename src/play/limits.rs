@@ -31,3 +31,13 @@ pub struct Limits {
     /// Consider only these moves; empty means all.
     pub search_moves: Vec<Move>,
 }
+
+impl Limits {
+    /// Returns a limit of this many visits at the root.
+    pub fn of_nodes(nodes: u64) -> Limits {
+        Limits {
+            nodes: Some(nodes),
+            ..Limits::default()
+        }
+    }
+}

@@ -38,7 +38,6 @@ pub enum ScoreType {
 
 impl ScoreType {
     /// Converts an expected result in −1…1 to a score. NaN is 0.
-    #[must_use]
     pub fn score(self, q: f32) -> i32 {
         if q.is_nan() {
             return 0;
@@ -63,12 +62,6 @@ impl ScoreType {
 /// alone, so the second line may have the higher score.
 pub fn centipawns(q: f32) -> i32 {
     ScoreType::WdlMu.score(q)
-}
-
-/// Converts centipawns on Stockfish's scale to the expected result in −1…1: the inverse of
-/// [`centipawns`].
-pub fn expected_result(centipawns: i32) -> f64 {
-    (f64::from(centipawns) / (2.0 * SLOPE)).tanh()
 }
 
 /// A score in the form that chess programs use: centipawns, or mate in N moves.
@@ -136,7 +129,7 @@ mod tests {
 
         #[test]
         fn the_inverse_returns_to_the_score(score in -1000i32..=1000) {
-            let q = expected_result(score);
+            let q = (f64::from(score) / (2.0 * SLOPE)).tanh();
             prop_assert!((-1.0..=1.0).contains(&q));
             prop_assert!((centipawns(q as f32) - score).abs() <= 1, "{score} {q}");
         }

@@ -177,10 +177,7 @@ impl Analyst {
         }
         let mut before = game.clone();
         before.truncate(ply + 1);
-        let limits = Limits {
-            nodes: Some(self.nodes),
-            ..Limits::default()
-        };
+        let limits = Limits::of_nodes(self.nodes);
         let choice = search.run(&before, &limits, &self.control, &mut |_| {})?;
         let searched = Searched::of(&before, &choice).filter(|_| !self.control.stopped());
         Ok(searched.map(|searched| (searched, choice.report.new_nodes)))

@@ -52,7 +52,6 @@ impl Evaluation {
     }
 
     /// Returns the winning chances in −1…1.
-    #[must_use]
     pub fn chances(self) -> f64 {
         let centipawns = match self {
             Evaluation::Centipawns(centipawns) => centipawns,

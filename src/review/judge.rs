@@ -50,8 +50,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Judge {
     command: EngineCommand,
-    name: String,
-    nodes: u64,
+    /// The name that the engine gives itself, such as `Stockfish 15.1`.
+    pub name: String,
+    /// The number of nodes for each position.
+    pub nodes: u64,
     processes: usize,
     patience: Duration,
     /// Processes that wait for work.
@@ -78,16 +80,6 @@ impl Judge {
             patience: PATIENCE,
             idle: Mutex::new(vec![engine]),
         })
-    }
-
-    /// Returns the name that the engine gives itself, such as `Stockfish 15.1`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the number of nodes for each position.
-    pub fn nodes(&self) -> u64 {
-        self.nodes
     }
 
     /// Scores the positions of a game; the result has an entry for each. Positions without a legal
@@ -389,7 +381,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let program = root.join("tests/python/silent_engine.sh");
         let mut judge = Judge::start(&program, 10, 3).unwrap();
-        assert_eq!(judge.name(), "Silent");
+        assert_eq!(judge.name, "Silent");
         judge.patience = Duration::from_millis(50);
         let game = game(&["e2e4"]);
         let error = judge.analyse(&game, &Control::default(), &|_| {});

@@ -42,7 +42,6 @@ pub enum Mark {
 
 impl Mark {
     /// Returns the mark in chess players' notation.
-    #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
             Mark::Good => "!",
@@ -53,7 +52,6 @@ impl Mark {
     }
 
     /// Returns the mark's numeric annotation glyph for PGN.
-    #[must_use]
     pub fn glyph(self) -> u8 {
         match self {
             Mark::Good => 1,
@@ -64,7 +62,6 @@ impl Mark {
     }
 
     /// Returns whether the move should not have been played.
-    #[must_use]
     pub fn is_bad(self) -> bool {
         self != Mark::Good
     }

@@ -35,10 +35,9 @@ pub fn puzzles(report: &Report) -> Vec<[String; 10]> {
     let pairs = report.plies.windows(2);
     let pairs = pairs.enumerate();
     let rows = pairs.filter_map(|(place, pair)| {
-        let start = match place.checked_sub(1) {
-            Some(before) => &report.plies[before].fen,
-            None => &report.start.fen,
-        };
+        let start = place
+            .checked_sub(1)
+            .map_or(&report.start.fen, |before| &report.plies[before].fen);
         row(report, start, &pair[0], &pair[1])
     });
     rows.collect()

@@ -75,10 +75,7 @@ pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report
         network: setting.network.clone(),
         people: setting.people.clone(),
         nodes: setting.nodes,
-        reliability: match setting.judge {
-            Some(_) => None,
-            None => Some(OWN_RELIABILITY.to_owned()),
-        },
+        reliability: setting.judge.is_none().then(|| OWN_RELIABILITY.to_owned()),
         game: reporter.game_report(),
         white: side(Color::White),
         black: side(Color::Black),
@@ -366,10 +363,7 @@ impl<'a> Reporter<'a> {
     fn weights(&self) -> Vec<f64> {
         let percentages: Option<Vec<f64>> =
             (0..self.positions.len()).map(|it| self.win(it)).collect();
-        match percentages {
-            Some(percentages) => weights(&percentages),
-            None => vec![1.0; self.moves.len()],
-        }
+        percentages.map_or_else(|| vec![1.0; self.moves.len()], |it| weights(&it))
     }
 
     fn game_report(&self) -> GameReport {
@@ -438,10 +432,9 @@ impl Judged {
 
 fn move_report(game: &Game, position: &Chess, mv: Move) -> MoveReport {
     let from = mv.from().unwrap_or(mv.to());
-    let to = match mv.castling_side() {
-        Some(side) => side.king_to(position.turn()),
-        None => mv.to(),
-    };
+    let to = mv
+        .castling_side()
+        .map_or(mv.to(), |side| side.king_to(position.turn()));
     MoveReport {
         san: san(position, mv),
         uci: game.format_move(mv),

@@ -135,7 +135,7 @@ impl Session<'_> {
     ) -> Result<Report, ReviewError> {
         let mut setting = match (sent, self.usable_judge()) {
             (Some(sent), _) => self.judge_setting(&sent.engine, sent.nodes),
-            (None, Some(judge)) => self.judge_setting(judge.name(), judge.nodes()),
+            (None, Some(judge)) => self.judge_setting(&judge.name, judge.nodes),
             (None, None) => self.own_setting(&(self.own)()?),
         };
         setting.side = side;
@@ -238,8 +238,8 @@ impl Session<'_> {
         let key = self.key(
             source,
             ScoredBy::Judge {
-                name: judge.name().to_owned(),
-                nodes: judge.nodes(),
+                name: judge.name.clone(),
+                nodes: judge.nodes,
             },
         );
         let (stored, mut analysis) = self.load(source, &key);
@@ -260,7 +260,7 @@ impl Session<'_> {
             analysis,
             key,
             stored,
-            setting: self.judge_setting(judge.name(), judge.nodes()),
+            setting: self.judge_setting(&judge.name, judge.nodes),
             is_whole: !self.control.stopped(),
         })
     }

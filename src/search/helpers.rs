@@ -68,10 +68,7 @@ impl Helpers {
             }
         }
         let result = own();
-        match pending.wait() {
-            Some(panic) => resume_unwind(panic),
-            None => result,
-        }
+        pending.wait().map_or(result, |panic| resume_unwind(panic))
     }
 }
 

@@ -323,7 +323,7 @@ impl MateSearch {
     /// all together take at most half of the nodes that the time allows.
     fn spend(&mut self, side: usize, nodes: u64, halt: &dyn Fn() -> bool) {
         let began = Instant::now();
-        let before = self.prover.nodes();
+        let before = self.prover.nodes;
         let effort = &mut self.efforts[side];
         let goal = Goal {
             attacker: effort.attacker,
@@ -335,7 +335,7 @@ impl MateSearch {
             halt,
         };
         let numbers = self.prover.prove(&self.position, &goal);
-        effort.note(numbers, self.prover.nodes() - before);
+        effort.note(numbers, self.prover.nodes - before);
         let goal = Goal {
             nodes: LINE.min(self.most / 8),
             ..goal
@@ -366,7 +366,7 @@ impl MateSearch {
             );
             self.proofs.extend(lost);
         }
-        let nodes = self.prover.nodes() - before;
+        let nodes = self.prover.nodes - before;
         self.nodes += nodes;
         self.most = self.most.saturating_sub(nodes);
         self.spent += began.elapsed();
@@ -391,16 +391,16 @@ fn shorten(
     goal: &Goal<'_>,
     mut line: Vec<Move>,
 ) -> Vec<Move> {
-    let last = prover.nodes() + SHORTEN.min(goal.nodes);
+    let last = prover.nodes + SHORTEN.min(goal.nodes);
     while line.len() > 2 {
         let shorter = Goal {
             max_plies: line.len() as u32 - 2,
-            nodes: last.saturating_sub(prover.nodes()),
+            nodes: last.saturating_sub(prover.nodes),
             ..*goal
         };
         let found = prover.prove(position, &shorter).mate();
         let shorter = Goal {
-            nodes: last.saturating_sub(prover.nodes()),
+            nodes: last.saturating_sub(prover.nodes),
             ..shorter
         };
         match found.and_then(|_| prover.line(position, &shorter)) {
@@ -419,11 +419,11 @@ fn lost(
     goal: &Goal<'_>,
     most: u64,
 ) -> Vec<RootProof> {
-    let last = prover.nodes().saturating_add(most);
+    let last = prover.nodes.saturating_add(most);
     let proof = |mv: Move| {
         let affordable = |prover: &Prover| Goal {
             moves: None,
-            nodes: goal.nodes.min(last.saturating_sub(prover.nodes())),
+            nodes: goal.nodes.min(last.saturating_sub(prover.nodes)),
             ..*goal
         };
         let after = after(position, mv);
@@ -508,10 +508,10 @@ mod tests {
                 mates.begin(&game, None, &Limits::default());
                 let left = Duration::from_millis(milliseconds);
                 for visits in 0..20 {
-                    let before = mates.prover.nodes();
+                    let before = mates.prover.nodes;
                     mates.advance(visits, Some(left), Some(left), &|| false);
                     // A first look has four parts, and expanding a node creates all its children.
-                    let spent = mates.prover.nodes() - before;
+                    let spent = mates.prover.nodes - before;
                     let most = (left.as_secs_f64() * NODES_A_SECOND) as u64;
                     assert!(spent <= most + 4 * 400, "{spent} of {most}");
                 }
@@ -536,11 +536,11 @@ mod tests {
                 };
                 let mut late = 0;
                 for visits in 0..40 {
-                    let before = mates.prover.nodes();
+                    let before = mates.prover.nodes;
                     let in_time = asked.get();
                     mates.advance(visits, None, None, &halt);
                     if in_time > patience {
-                        late += mates.prover.nodes() - before;
+                        late += mates.prover.nodes - before;
                     }
                 }
                 (mates.proofs.len(), asked.get(), late)

@@ -164,7 +164,7 @@ pub struct Prover {
     /// Keys on the path from the root.
     path: Vec<u64>,
     /// Number of nodes created since the prover was created.
-    nodes: u64,
+    pub nodes: u64,
     /// The last result of [`Goal::halt`], …
     halted: bool,
     /// … and the node count at which it is called again.
@@ -226,11 +226,6 @@ impl Prover {
     /// Clears the table.
     pub fn clear(&mut self) {
         self.table.clear();
-    }
-
-    /// Returns the number of nodes created since the prover was created.
-    pub fn nodes(&self) -> u64 {
-        self.nodes
     }
 
     /// Begins a search with another root. Provisional entries, which depend on paths from the old

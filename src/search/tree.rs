@@ -55,14 +55,14 @@ pub(crate) struct Full;
 
 /// A search tree.
 pub(crate) struct Tree {
-    arena: Arena,
-    table: Table,
+    pub(crate) arena: Arena,
+    pub(crate) table: Table,
     root: Index,
     /// Visits in flight through the root.
-    in_flight: AtomicU32,
-    reclaim: Mutex<Reclaim>,
+    pub(crate) in_flight: AtomicU32,
+    pub(crate) reclaim: Mutex<Reclaim>,
     /// Whether an allocation failed because no free block was long enough.
-    starved: AtomicBool,
+    pub(crate) starved: AtomicBool,
     evictions: AtomicU32,
 }
 
@@ -104,22 +104,6 @@ impl Tree {
         root.unwrap_or(self.root)
     }
 
-    pub(crate) fn arena(&self) -> &Arena {
-        &self.arena
-    }
-
-    pub(crate) fn table(&self) -> &Table {
-        &self.table
-    }
-
-    pub(crate) fn reclaim(&self) -> &Mutex<Reclaim> {
-        &self.reclaim
-    }
-
-    pub(crate) fn starved(&self) -> &AtomicBool {
-        &self.starved
-    }
-
     /// Returns the number of evictions, each of which removed the nodes not reachable from the
     /// root.
     pub(crate) fn evictions(&self) -> u32 {
@@ -128,10 +112,6 @@ impl Tree {
 
     pub(crate) fn note_eviction(&self) {
         self.evictions.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn in_flight(&self) -> &AtomicU32 {
-        &self.in_flight
     }
 
     #[inline]
@@ -386,7 +366,7 @@ mod tests {
                 let Ok(node) = tree.add_node(&mut nodes, made) else {
                     break 'filling;
                 };
-                tree.table().insert(made, node);
+                tree.table.insert(made, node);
                 tree.edge(edge).link(node);
                 tree.edge(edge).add_in_flight(1);
                 tree.edge(edge).complete(1, 1, 0);

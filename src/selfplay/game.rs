@@ -183,17 +183,11 @@ impl<'a> GamePlayer<'a> {
             let fewer = plan.cheap.filter(|cheap| random.random_bool(cheap.share));
             if plan.cheap.is_some() && parameters.noise_epsilon > 0.0 {
                 self.search.adjust(&Parameters {
-                    noise_epsilon: match fewer {
-                        Some(_) => 0.0,
-                        None => parameters.noise_epsilon,
-                    },
+                    noise_epsilon: fewer.map_or(parameters.noise_epsilon, |_| 0.0),
                     ..parameters.clone()
                 });
             }
-            let limits = Limits {
-                nodes: Some(fewer.map_or(plan.visits, |cheap| cheap.visits)),
-                ..Limits::default()
-            };
+            let limits = Limits::of_nodes(fewer.map_or(plan.visits, |cheap| cheap.visits));
             self.search.clear();
             let backend = (self.newest)();
             self.search.set_backend(Arc::clone(&backend));

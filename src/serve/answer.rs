@@ -79,7 +79,7 @@ impl From<[f32; 3]> for Wdl {
 }
 
 /// A line's score for the side to move. Exactly one field in addition to `value` is present.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Score {
     /// Expected result, W − L, in −1…1.
@@ -97,27 +97,23 @@ pub(super) struct Score {
 
 impl From<play::Score> for Score {
     fn from(score: play::Score) -> Score {
-        let mut of = Score {
-            value: 0.0,
-            cp: None,
-            mate: None,
-            tablebase: None,
-        };
         match score {
-            play::Score::Expected(value) => {
-                (of.value, of.cp) = (value, Some(centipawns(value)));
-            }
-            play::Score::Mate(moves) => {
-                (of.value, of.mate) = (if moves > 0 { 1.0 } else { -1.0 }, Some(moves));
-            }
-            play::Score::Tablebase { won } => {
-                (of.value, of.tablebase) = match won {
-                    true => (1.0, Some("win")),
-                    false => (-1.0, Some("loss")),
-                }
-            }
+            play::Score::Expected(value) => Score {
+                value,
+                cp: Some(centipawns(value)),
+                ..Score::default()
+            },
+            play::Score::Mate(moves) => Score {
+                value: if moves > 0 { 1.0 } else { -1.0 },
+                mate: Some(moves),
+                ..Score::default()
+            },
+            play::Score::Tablebase { won } => Score {
+                value: if won { 1.0 } else { -1.0 },
+                tablebase: Some(if won { "win" } else { "loss" }),
+                ..Score::default()
+            },
         }
-        of
     }
 }
 

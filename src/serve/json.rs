@@ -37,11 +37,9 @@ impl Json {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let mut reader = serde_json::Deserializer::from_slice(text);
         let mut field = String::new();
-        match Reading(&mut field).deserialize(&mut reader) {
-            Ok(json) => reader.end().map(|()| json),
-            Err(error) => Err(error),
-        }
-        .map_err(|error| (field, error))
+        let read = Reading(&mut field).deserialize(&mut reader);
+        let read = read.and_then(|json| reader.end().map(|()| json));
+        read.map_err(|error| (field, error))
     }
 }
 

@@ -214,17 +214,12 @@ impl Players {
         let place = self.places.enter()?;
         let (events, heard) = mpsc::channel(PENDING);
         let players = self.clone();
-        tokio::spawn(async move {
-            let place = tokio::select! {
-                place = place => place,
-                () = events.closed() => return,
-            };
-            tokio::task::spawn_blocking(move || {
-                let answer =
-                    place.and_then(|_place| players.think(&client, question, &control, &events));
-                // The channel reserves a slot for the answer.
-                let _ = events.try_send(Event::Answer(answer));
-            });
+        let failed = |problem| Event::Answer(Err(problem));
+        run_in_turn(place, events, failed, move |events| {
+            let answer = players.think(&client, question, &control, events)?;
+            // The channel reserves a slot for the answer.
+            let _ = events.try_send(Event::Answer(Ok(answer)));
+            Ok(())
         });
         Ok(heard)
     }

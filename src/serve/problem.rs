@@ -19,7 +19,7 @@ pub(super) struct Problem {
     /// The status code of the response.
     status: u16,
     /// The problem and its remedy.
-    detail: String,
+    pub(super) detail: String,
     /// The invalid field of the request, as in `limits.nodes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
@@ -160,10 +160,6 @@ impl Problem {
     /// Returns the problem for a bug in the program.
     pub(super) fn mistake() -> Problem {
         Problem::internal("a mistake in the program; please report it")
-    }
-
-    pub(super) fn detail(&self) -> &str {
-        &self.detail
     }
 
     pub(super) fn status(&self) -> StatusCode {

@@ -4,7 +4,7 @@ mod checked;
 mod judged;
 mod review;
 
-pub(super) use checked::{Look, Question, Writing, analysis};
+pub(super) use checked::{Look, Question, Writing, analysis, within};
 pub(super) use review::Reviewing;
 
 use super::config::Config;
@@ -291,7 +291,6 @@ pub(super) struct AttentionRequest {
 
 /// Returns whether a body is a valid request to an endpoint, as far as this can be checked without
 /// a network.
-#[must_use]
 pub fn is_request(path: &str, body: &[u8]) -> bool {
     let config = Config::default();
     let is_right = match path {

@@ -78,13 +78,31 @@ pub(super) struct ReviewedGame {
     pub(super) pgn: String,
 }
 
-/// A progress report of a review.
-pub(super) enum Told {
-    Game(BegunGame),
+/// The end of a review.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(super) struct ReviewEnd {
+    /// The games' summary, and the games that could not be read.
+    pub(super) summary: Summary,
+}
+
+/// A line of a stream.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(super) enum ReviewUpdate {
+    /// A game's review begins.
+    Game(Box<BegunGame>),
+    /// A position was searched, in no particular order.
     Ply(SearchedPly),
+    /// The human-move model is evaluating moves.
     People(AskedPeople),
-    Review(ReviewedGame),
-    Summary(Summary),
+    /// A game's review.
+    Review(Box<ReviewedGame>),
+    /// The last line, after all games.
+    Result(Box<ReviewEnd>),
+    /// The reason why the review ends early; this is the last line.
+    Error(Problem),
 }
 
 /// The slot for reviews, and the results of earlier ones.
@@ -112,7 +130,7 @@ pub(super) struct Reviewer<'a> {
     pub(super) threads: usize,
     pub(super) control: Arc<Control>,
     /// Receives every report; returns whether to continue.
-    pub(super) tell: &'a (dyn Fn(Told) -> bool + Sync),
+    pub(super) tell: &'a (dyn Fn(ReviewUpdate) -> bool + Sync),
     /// Counts the nodes of Tessera's own search.
     pub(super) count_nodes: &'a (dyn Fn(u64) + Sync),
 }
@@ -149,7 +167,7 @@ impl Reviewer<'_> {
                 games: task.games.len(),
                 report: outline.map_err(|error| refused(&error))?,
             };
-            if !(self.tell)(Told::Game(begun)) {
+            if !(self.tell)(ReviewUpdate::Game(Box::new(begun))) {
                 return Ok(());
             }
             let sent = sent.zip(reviewed.scores.as_deref());
@@ -161,12 +179,12 @@ impl Reviewer<'_> {
                 pgn: annotated_pgn(source, &report),
                 report,
             };
-            if !(self.tell)(Told::Review(reviewed)) {
+            if !(self.tell)(ReviewUpdate::Review(Box::new(reviewed))) {
                 return Ok(());
             }
         }
         let summary = summary(task.player.clone(), &reports, task.unreadable.clone());
-        (self.tell)(Told::Summary(summary));
+        (self.tell)(ReviewUpdate::Result(Box::new(ReviewEnd { summary })));
         Ok(())
     }
 
@@ -174,7 +192,7 @@ impl Reviewer<'_> {
         match news {
             News::Position(scored) => {
                 (self.count_nodes)(scored.nodes);
-                (self.tell)(Told::Ply(searched_ply(number, game, scored)));
+                (self.tell)(ReviewUpdate::Ply(searched_ply(number, game, scored)));
             }
             News::People(asked) => {
                 let people = AskedPeople {
@@ -182,7 +200,7 @@ impl Reviewer<'_> {
                     asked: *asked,
                     moves: game.plies().len() - 1,
                 };
-                (self.tell)(Told::People(people));
+                (self.tell)(ReviewUpdate::People(people));
             }
             News::Note(line) => tracing::warn!("{line}"),
         }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -25,15 +25,14 @@ pub(super) enum Format {
     Lines,
 }
 
-/// A piece of a stream.
-pub(super) trait Piece: Serialize {
-    /// Returns the piece's event name.
-    fn name(&self) -> &'static str;
+/// The tag of a piece, which names its event.
+#[derive(Deserialize)]
+struct Tag<'a> {
+    event: &'a str,
+}
 
-    /// Returns the piece as JSON.
-    fn json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
+fn json(piece: &impl Serialize) -> String {
+    serde_json::to_string(piece).unwrap_or_default()
 }
 
 impl Format {
@@ -48,7 +47,7 @@ impl Format {
 
     /// Returns a response that sends these pieces. After each interval of this length without a
     /// piece, it sends a keep-alive: a comment or an empty line.
-    pub(super) fn respond<P: Piece + Send + 'static>(
+    pub(super) fn respond<P: Serialize + Send + 'static>(
         self,
         pieces: impl Stream<Item = P> + Send + 'static,
         beat: Duration,
@@ -56,14 +55,15 @@ impl Format {
         match self {
             Format::Events => {
                 let events = pieces.map(|piece| {
-                    let event = sse::Event::default().event(piece.name());
-                    Ok::<_, Infallible>(event.data(piece.json()))
+                    let json = json(&piece);
+                    let name = serde_json::from_str(&json).map_or("error", |tag: Tag| tag.event);
+                    Ok::<_, Infallible>(sse::Event::default().event(name).data(&json))
                 });
                 let events = Sse::new(events).keep_alive(KeepAlive::new().interval(beat));
                 unbuffered(events.into_response())
             }
             Format::Lines => {
-                let lines = pieces.map(|piece| Ok::<_, Infallible>(piece.json() + "\n"));
+                let lines = pieces.map(|piece| Ok::<_, Infallible>(json(&piece) + "\n"));
                 text(NDJSON, lines, beat)
             }
         }

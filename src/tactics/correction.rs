@@ -77,11 +77,6 @@ impl Correction {
         }
     }
 
-    /// Returns the number of weights.
-    pub fn parameters(&self) -> usize {
-        self.hidden.len() * (INPUTS + 2) + KINDS * KNOTS.len()
-    }
-
     /// Corrects the logits of a position's legal moves, given their features and the rating of the
     /// player to move.
     pub fn correct(&self, features: &[Features], rating: Option<u16>, logits: &mut [f32]) {

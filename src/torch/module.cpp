@@ -88,10 +88,6 @@ extern "C" {
 
 void tessera_free_text(char* text) { std::free(text); }
 
-char* tessera_module_create(const char* name, Module** out) {
-  return guarded([&] { *out = new Module(name); });
-}
-
 char* tessera_module_load(const char* data, size_t size, Module** out) {
   return guarded([&] {
     auto reader = std::make_shared<MemoryReader>(data, size);
@@ -106,25 +102,6 @@ char* tessera_module_copy(const Module* module, Module** out) {
 
 void tessera_module_free(Module* module) { delete module; }
 
-char* tessera_module_save(const Module* module, const char* path) {
-  return guarded([&] { module->save(path); });
-}
-
-char* tessera_module_define(Module* module, const char* source) {
-  return guarded([&] { module->define(source); });
-}
-
-char* tessera_module_register(Module* module, const char* name,
-                              const at::Tensor* tensor, bool parameter) {
-  return guarded([&] {
-    if (parameter) {
-      module->register_parameter(name, *tensor, /*is_buffer=*/false);
-    } else {
-      module->register_buffer(name, *tensor);
-    }
-  });
-}
-
 char* tessera_module_tensors(const Module* module, void* context,
                              VisitTensor visit) {
   const auto show = [&](const auto& named) {
@@ -138,17 +115,6 @@ char* tessera_module_tensors(const Module* module, void* context,
     }
     for (const auto& named : module->named_buffers()) {
       show(named);
-    }
-  });
-}
-
-// Calls a method that takes no arguments and returns a string. `out` stays null if there is no such
-// method.
-char* tessera_module_string(const Module* module, const char* method,
-                            char** out) {
-  return guarded([&] {
-    if (auto found = module->find_method(method)) {
-      *out = tessera::text((*found)({}).toStringRef());
     }
   });
 }

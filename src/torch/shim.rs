@@ -102,7 +102,6 @@ type Failure = *mut c_char;
 unsafe extern "C" {
     fn tessera_free_text(text: *mut c_char);
 
-    pub(super) fn tessera_module_create(name: *const c_char, out: *mut *mut Module) -> Failure;
     pub(super) fn tessera_module_load(
         data: *const c_char,
         size: usize,
@@ -110,23 +109,10 @@ unsafe extern "C" {
     ) -> Failure;
     pub(super) fn tessera_module_copy(module: *const Module, out: *mut *mut Module) -> Failure;
     pub(super) fn tessera_module_free(module: *mut Module);
-    pub(super) fn tessera_module_save(module: *const Module, path: *const c_char) -> Failure;
-    pub(super) fn tessera_module_define(module: *mut Module, source: *const c_char) -> Failure;
-    pub(super) fn tessera_module_register(
-        module: *mut Module,
-        name: *const c_char,
-        tensor: In,
-        parameter: bool,
-    ) -> Failure;
     pub(super) fn tessera_module_tensors(
         module: *const Module,
         context: *mut c_void,
         visit: VisitTensor,
-    ) -> Failure;
-    pub(super) fn tessera_module_string(
-        module: *const Module,
-        method: *const c_char,
-        out: *mut *mut c_char,
     ) -> Failure;
     pub(super) fn tessera_module_freeze(
         module: *mut Module,

@@ -1,3 +1,4 @@
+use super::module::tests::building::BuiltModule;
 use super::*;
 use crate::backend::CodePolicy;
 use proptest::prelude::*;
@@ -37,8 +38,9 @@ fn networks_of_other_programs_are_to_be_imported() {
 fn a_lack_of_memory_is_told_as_such() {
     let greedy = |numbers: &str| {
         let forward = format!("def forward(self, x): return torch.empty([{numbers}]), x");
-        let mut module = Module::create("Greedy").unwrap();
-        module.define(&forward).unwrap();
+        let mut module = BuiltModule::create("Greedy");
+        module.define(&forward);
+        let module = Module::from(module);
         NetworkError::from(module.forward(&Tensor::from(1i64)).unwrap_err())
     };
     let unpacked = ArchiveError::OutOfMemory(std::io::ErrorKind::OutOfMemory.into());
@@ -96,11 +98,11 @@ fn convolved(input: i64, output: i64, size: [i64; 2], last: bool) -> [Tensor; 3]
         false => random(&[3, input, size[0], size[1]]),
     };
     let make = || {
-        let mut module = Module::create("Convolution").unwrap();
-        module.register_parameter("weight", &weight).unwrap();
-        module.register_parameter("bias", &bias).unwrap();
-        module.define(FORWARD).unwrap();
-        module
+        let mut module = BuiltModule::create("Convolution");
+        module.register_parameter("weight", &weight);
+        module.register_parameter("bias", &bias);
+        module.define(FORWARD);
+        Module::from(module)
     };
     let plain = make().forward(&images).unwrap().remove(0);
     let frozen = make().freeze(Device::Cpu, Kind::Float).unwrap();

@@ -42,7 +42,8 @@ pub(super) struct Optimizer {
     rates: Option<Tensor>,
     /// 1 for each trained parameter and 0 for each frozen one; `None` if none is frozen.
     learned: Option<Tensor>,
-    steps: u64,
+    /// The number of steps taken.
+    pub steps: u64,
 }
 
 impl Optimizer {
@@ -73,11 +74,6 @@ impl Optimizer {
             learned: learned(frozen, parameters).map(send),
             steps: 0,
         }
-    }
-
-    /// Returns the number of steps taken.
-    pub fn steps(&self) -> u64 {
-        self.steps
     }
 
     /// Returns the state of the rules, for a checkpoint.

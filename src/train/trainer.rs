@@ -108,7 +108,8 @@ pub struct Summary {
 /// A network being trained.
 pub struct Trainer {
     config: TrainConfig,
-    device: Device,
+    /// The device that computes.
+    pub device: Device,
     model: Box<dyn Architecture>,
     task: Task,
     terms: Vec<Term>,
@@ -120,7 +121,8 @@ pub struct Trainer {
     average: Tensor,
     optimizer: Optimizer,
     world: Arc<World>,
-    step: u64,
+    /// The number of steps taken so far.
+    pub step: u64,
     samples: u64,
     /// Number of samples that the initial weights had seen.
     earlier_samples: u64,
@@ -271,19 +273,9 @@ impl Trainer {
         self.resumed.as_ref()
     }
 
-    /// Returns the number of steps taken so far.
-    pub fn step(&self) -> u64 {
-        self.step
-    }
-
     /// Returns the total number of steps.
     pub fn steps(&self) -> u64 {
         self.config.steps
-    }
-
-    /// Returns the device that computes.
-    pub fn device(&self) -> Device {
-        self.device
     }
 
     /// Returns the network's structure.
@@ -314,7 +306,7 @@ impl Trainer {
             replicas.balance(&harmony.factors());
         }
         let losses = replicas.backward(batch, &self.world, watch)?;
-        let norm = self.optimizer_step(replicas)? / self.world.size() as f64;
+        let norm = self.optimizer_step(replicas)? / self.world.size as f64;
         watch.mark(Phase::Step);
         let targets = (&losses.target_weight, &losses.target_count);
         if let Some(harmony) = &mut self.harmony {
@@ -336,7 +328,7 @@ impl Trainer {
         let _guard = tch::no_grad_guard();
         let gradient = replicas.gradient(&self.world)?;
         let rate = self.config.schedule.rate(self.step, self.config.steps);
-        let threads = replicas.threads();
+        let threads = &replicas.threads;
         let norm = self
             .optimizer
             .step(&mut self.parameters, &gradient, rate, threads);
@@ -360,7 +352,7 @@ impl Trainer {
             earlier_samples: self.earlier_samples,
             seconds: self.seconds,
             cursor: self.cursor,
-            optimizer_steps: self.optimizer.steps(),
+            optimizer_steps: self.optimizer.steps,
             rollbacks: self.rollbacks,
             window,
             guard: self.guard.clone(),

@@ -17,7 +17,7 @@ pub(super) struct Window {
     /// The number L of terms.
     terms: usize,
     steps: u64,
-    samples: usize,
+    pub samples: usize,
     started: Instant,
     paused: Duration,
     /// Numbers of steps and samples from the previous session, whose time is not included in
@@ -104,10 +104,6 @@ impl Window {
     pub fn count(&mut self, samples: usize) {
         self.steps += 1;
         self.samples += samples;
-    }
-
-    pub fn samples(&self) -> usize {
-        self.samples
     }
 
     /// Excludes this time from the window, because it was not spent on training.

@@ -137,30 +137,6 @@ pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
     ENTRIES.iter().map(move |entry| entry.describe(&defaults))
 }
 
-/// Returns a Markdown table of all options, with types, defaults and bounds. The guide adds a
-/// column of descriptions.
-#[must_use]
-pub fn markdown() -> String {
-    let defaults = Settings::default();
-    let mut page = String::from("| option | type | default | values |\n|---|---|---|---|\n");
-    for entry in ENTRIES {
-        let default = entry.kind.get(&defaults).map_or_else(String::new, |value| {
-            if value.is_empty() {
-                "empty".to_owned()
-            } else {
-                format!("`{value}`")
-            }
-        });
-        page.push_str(&format!(
-            "| `{}` | {} | {default} | {} |\n",
-            entry.name,
-            entry.kind.name(),
-            entry.kind.values()
-        ));
-    }
-    page
-}
-
 impl Entry {
     fn describe(&self, defaults: &Settings) -> UciOptionConfig {
         let name = self.name.to_owned();
@@ -196,16 +172,6 @@ impl Entry {
 }
 
 impl Kind {
-    fn name(&self) -> &'static str {
-        match self {
-            Kind::Check { .. } => "check",
-            Kind::Spin { .. } => "spin",
-            Kind::Combo { .. } => "combo",
-            Kind::Decimal { .. } | Kind::Text { .. } => "string",
-            Kind::Button(_) => "button",
-        }
-    }
-
     /// Returns the value in `settings` in UCI notation; buttons have no value.
     fn get(&self, settings: &Settings) -> Option<String> {
         match self {
@@ -445,13 +411,51 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_page_has_a_row_for_every_option() {
-        let page = markdown();
-        assert_eq!(page.lines().count(), ENTRIES.len() + 2);
-        for line in page.lines() {
-            assert_eq!(line.matches('|').count(), 5, "{line}");
+    /// Returns a Markdown table of all options, with types, defaults and bounds.
+    fn markdown() -> String {
+        let defaults = Settings::default();
+        let mut page = String::from("| option | type | default | values |\n|---|---|---|---|\n");
+        for Entry { name, kind } in ENTRIES {
+            let default = kind.get(&defaults).map_or_else(String::new, |value| {
+                if value.is_empty() {
+                    "empty".to_owned()
+                } else {
+                    format!("`{value}`")
+                }
+            });
+            let type_of = match kind {
+                Kind::Check { .. } => "check",
+                Kind::Spin { .. } => "spin",
+                Kind::Combo { .. } => "combo",
+                Kind::Decimal { .. } | Kind::Text { .. } => "string",
+                Kind::Button(_) => "button",
+            };
+            let values = kind.values();
+            page.push_str(&format!(
+                "| `{name}` | {type_of} | {default} | {values} |\n"
+            ));
         }
+        page
+    }
+
+    /// The guide adds a column of descriptions.
+    #[test]
+    fn the_guide_has_a_row_for_every_option() {
+        let table = markdown();
+        assert_eq!(table.lines().count(), ENTRIES.len() + 2);
+        let guide = include_str!("../guide/options.md").replace("\r\n", "\n");
+        let (_, guide) = guide.split_once("<!-- options -->\n").unwrap();
+        let (guide, _) = guide.split_once("<!-- /options -->").unwrap();
+        let guide: Vec<&str> = guide.trim().lines().collect();
+        let is_row = |(row, columns): (&&str, &str)| {
+            let explained = row.strip_prefix(columns);
+            explained.is_some_and(|text| text.len() > " |".len() && text.ends_with('|'))
+        };
+        assert!(
+            guide.len() == table.lines().count() && guide.iter().zip(table.lines()).all(is_row),
+            "src/guide/options.md differs from the program's options; use this table and add what \
+             each option does:\n{table}"
+        );
     }
 
     proptest! {

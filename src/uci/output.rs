@@ -26,7 +26,7 @@ const MOST_UNREAD_ANSWERS: usize = 64 << 20;
 pub(crate) struct Output {
     queue: Arc<Queue>,
     /// Never receives anything; disconnects when writing has failed.
-    broken: Receiver<Infallible>,
+    pub(crate) broken: Receiver<Infallible>,
     /// Number of unread bytes at which this output waits.
     most_unread: usize,
 }
@@ -157,12 +157,6 @@ impl Output {
         let log = path.map(bounded::append_to).transpose()?;
         self.queue.lines.lock().log = log;
         Ok(())
-    }
-
-    /// Returns a receiver that disconnects when writing has failed, for example because the client
-    /// is gone or the disk is full.
-    pub(crate) fn broken(&self) -> &Receiver<Infallible> {
-        &self.broken
     }
 
     /// Returns whether writing has failed.

@@ -1,11 +1,11 @@
 //! A network with fixed outputs: a favourite move and constant chances for White.
 
+use crate::building::BuiltModule;
 use std::fs::File;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 use tessera::backend::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use tessera::encode::{InputFormat, POLICY_SIZE, SCALARS};
-use tessera::torch::Module;
 use tessera::torch::tensor_hash;
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -22,9 +22,9 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
     let policy = Tensor::zeros([POLICY_SIZE as i64], (Kind::Float, Device::Cpu));
     let _ = policy.get(favourite as i64).fill_(5.0);
     let tensors = [("policy", policy), ("wdl", Tensor::from_slice(&wdl))];
-    let mut module = Module::create("Opinion").unwrap();
+    let mut module = BuiltModule::create("Opinion");
     for (name, tensor) in &tensors {
-        module.register_parameter(name, tensor).unwrap();
+        module.register_parameter(name, tensor);
     }
     let scalars = SCALARS.map(str::to_owned).to_vec();
     let format = InputFormat::Classical.number();
@@ -47,8 +47,8 @@ pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
         licence: "CC0-1.0".to_owned(),
         hash: tensor_hash(tensors.map(|(name, tensor)| (name.to_owned(), tensor))),
     };
-    module.define(SOURCE).unwrap();
-    module.save(path).unwrap();
+    module.define(SOURCE);
+    module.save(path);
     let folder = path.file_stem().unwrap().to_str().unwrap();
     let file = File::options().read(true).write(true).open(path).unwrap();
     let mut zip = ZipWriter::new_append(file).unwrap();

@@ -13,7 +13,7 @@ use tessera::data::replay::{VariationWeight, main_line, replay};
 use tessera::data::shard::Shard;
 use tessera::data::v6::{Chunk, V6Error};
 use tessera::encode::InputFormat;
-use tessera::eval::{epd, perft, puzzles};
+use tessera::eval::{epd, puzzles};
 use tessera::serve;
 use tessera::uci::{self, Settings};
 
@@ -115,14 +115,13 @@ fn write_again(game: Game, text: &[u8]) {
     assert_eq!(again.current().key, annotated.game.current().key);
 }
 
-/// Reads test suites and perft counts, line by line.
+/// Reads test suites, line by line.
 fn read_epd(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for line in text.lines() {
         if let Ok(entry) = epd::Entry::parse(line, 1) {
             let _ = (entry.question(), entry.most_points());
         }
-        let _ = perft::Entry::parse(line);
     }
 }
 
@@ -145,7 +144,7 @@ fn read_shard(input: &[u8]) {
     for block in 0..shard.blocks().len() {
         for record in shard.read(block).unwrap_or_default() {
             let _ = main_line(&record);
-            give_samples(&record, &shard.header().rules);
+            give_samples(&record, &shard.header.rules);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::plain;
 use super::positions::{positions, rows};
 use super::{bodies, compare, model, read};
 use std::path::Path;
-use tch::{Device, Kind, Tensor};
+use tch::{CModule, Device, IValue, Kind, Tensor};
 use tessera::backend::Metadata;
 use tessera::interop::lc0::{self, Lc0Encoding, Lc0Error, for_lc0};
 use tessera::network::chessformer::{ModelConfig, NormKind, PositionConfig};
@@ -65,7 +65,12 @@ fn writing_and_reading_is_the_identity() {
 /// Returns a TorchScript file in f32, its metadata, and its tensors.
 fn torchscript(path: &Path) -> (Module, Metadata, Vec<(String, Tensor)>) {
     let module = Module::load(&std::fs::read(path).unwrap()).unwrap();
-    let json = module.call_for_text("meta").unwrap().unwrap();
+    let meta = CModule::load(path)
+        .unwrap()
+        .method_is("meta", &[IValue::None; 0]);
+    let IValue::String(json) = meta.unwrap() else {
+        panic!("the metadata is not text");
+    };
     let tensors = module.tensors().unwrap();
     let tensors = tensors
         .into_iter()

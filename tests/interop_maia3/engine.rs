@@ -65,7 +65,7 @@ fn the_engine_plays_what_the_network_computes() {
         1,
     )
     .unwrap();
-    assert_eq!(backend.metadata(), &metadata);
+    assert_eq!(&backend.metadata, &metadata);
     let games = rated_games(150);
     let outputs = network.forward(Positions::Rows(&rows(&games)));
     for start in [0, 1, 8] {

@@ -15,15 +15,15 @@ pub(crate) fn an_entry_is_seen_with_its_node() {
         let finder = {
             let tree = Arc::clone(&tree);
             thread::spawn(move || {
-                if let Some(node) = tree.table().find(KEY, |_| true) {
+                if let Some(node) = tree.table.find(KEY, |_| true) {
                     assert_eq!(tree.node(node).key(), KEY);
                 }
             })
         };
         let node = tree.add_node(&mut Span::default(), KEY).unwrap();
-        tree.table().insert(KEY, node);
+        tree.table.insert(KEY, node);
         finder.join().unwrap();
-        assert!(tree.table().find(KEY, |_| true).is_some());
+        assert!(tree.table.find(KEY, |_| true).is_some());
     });
 }
 

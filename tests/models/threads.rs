@@ -150,7 +150,7 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
 
 /// Checks that the threads left nothing in flight.
 fn assert_at_rest(tree: &Tree) {
-    assert_eq!(tree.in_flight().load(Relaxed), 0);
+    assert_eq!(tree.in_flight.load(Relaxed), 0);
     let header = tree.root().header();
     assert!(header.stage() != Stage::Pending && !header.locked());
     assert!(

@@ -32,10 +32,8 @@ impl Dimension {
 
 impl From<&str> for Dimension {
     fn from(size: &str) -> Dimension {
-        match size.parse() {
-            Ok(size) => Dimension::Fixed(size),
-            Err(_) => Dimension::Symbol(size.to_owned()),
-        }
+        size.parse()
+            .map_or_else(|_| Dimension::Symbol(size.to_owned()), Dimension::Fixed)
     }
 }
 

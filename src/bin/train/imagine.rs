@@ -76,7 +76,7 @@ impl Imagine {
             .position(|&it| it == Output::Policy);
         let policy = policy.context("the network has no policy")?;
         let denoiser = network.downcast::<Diffusion>();
-        let horizon = denoiser.map_or(0, |it| it.model().horizon as usize);
+        let horizon = denoiser.map_or(0, |it| it.config.horizon as usize);
         let horizon = match self.horizon {
             0 => horizon,
             asked => horizon.min(asked),

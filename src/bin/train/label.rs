@@ -164,7 +164,7 @@ impl Label {
     fn spare_inputs(&self) -> anyhow::Result<()> {
         for output in Journal::files(&self.output) {
             let files = self.inputs.iter().map(PathBuf::as_path);
-            let networks = self.policies.iter().map(PolicyOptions::file);
+            let networks = self.policies.iter().map(|it| it.net.as_path());
             let inputs = files.chain(networks).chain(self.games.files());
             overwrite::refuse(&output, inputs.chain([self.engine.as_path()]))?;
         }
@@ -185,7 +185,7 @@ impl Label {
             return Ok(GameSource::Sample(SampledGames {
                 games,
                 players: self.networks.players(&self.policies, processes)?,
-                precision: self.networks.precision(),
+                precision: self.networks.precision,
                 // Sampled moves make the games differ.
                 openings: self.games.openings(0, self.seed)?,
                 adjudication: self.adjudication()?,

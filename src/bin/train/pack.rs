@@ -126,7 +126,7 @@ impl Pack {
         };
         make_folder(&self.output)?;
         output::check_bytes(&self.output, "a shard")?;
-        let teachers = self.teachers.iter().map(PolicyOptions::file);
+        let teachers = self.teachers.iter().map(|it| it.net.as_path());
         let read = self.inputs.iter().chain(&self.without);
         overwrite::refuse(&self.output, read.map(PathBuf::as_path).chain(teachers))?;
         let options = PackOptions {

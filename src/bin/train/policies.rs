@@ -4,7 +4,7 @@ use super::games::{file_and_settings, number, positive};
 use anyhow::bail;
 use clap::Args;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tessera::backend::{
     Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
@@ -33,23 +33,19 @@ pub struct PolicyArguments {
         value_name = "FORMAT",
         requires = "networks"
     )]
-    precision: Precision,
+    pub precision: Precision,
 }
 
 /// A network that plays moves sampled from its policy, as specified by the user.
 #[derive(Clone, Debug)]
 pub struct PolicyOptions {
-    net: PathBuf,
+    /// The network's file.
+    pub net: PathBuf,
     temperature: f32,
     rating: Option<u16>,
 }
 
-impl PolicyOptions {
-    /// Returns the network's file.
-    pub fn file(&self) -> &Path {
-        &self.net
-    }
-}
+impl PolicyOptions {}
 
 impl PolicyArguments {
     /// Loads the networks, each file once, for `threads` callers.
@@ -90,11 +86,6 @@ impl PolicyArguments {
             });
         }
         Ok(players)
-    }
-
-    /// Returns the dtype in which the networks run.
-    pub fn precision(&self) -> Precision {
-        self.precision
     }
 }
 

@@ -171,7 +171,7 @@ fn train_together(
     device: Device,
 ) -> anyhow::Result<Summary> {
     let is_first = world.is_first();
-    let size = world.size();
+    let size = world.size;
     let trainer = match is_first {
         true => Trainer::open(config, options, device)?,
         false => Trainer::follower(config, device)?,
@@ -196,8 +196,8 @@ pub fn train(
         config.name,
         size.parameters,
         size.macs,
-        device::name(trainer.device()),
-        trainer.step(),
+        device::name(trainer.device),
+        trainer.step,
         trainer.steps(),
         options.folder.display(),
     ));
@@ -210,7 +210,7 @@ pub fn train(
         ));
     }
     let bar = console::bar(Some(trainer.steps()), "steps");
-    bar.set_position(trainer.step());
+    bar.set_position(trainer.step);
     bar.reset_eta();
     let mut display = Display::new(bar);
     let summary = trainer.run(options, &mut |progress| display.show(progress))?;

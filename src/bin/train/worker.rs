@@ -211,8 +211,8 @@ impl LearnerCommand {
             Some(launch) => World::join(launch, device, self.timeout.0)?,
             None => World::alone(),
         };
-        if world.size() > 1 && world.is_first() {
-            tell(format_args!("{} processes train together", world.size()));
+        if world.size > 1 && world.is_first() {
+            tell(format_args!("{} processes train together", world.size));
         }
         let mut told: Option<Instant> = None;
         let mut observe = |learning: &Learning| {

@@ -122,7 +122,7 @@ impl Arguments {
 /// fault.
 fn judge() -> Finding {
     let found = match Judge::start(Path::new(USUAL_JUDGE), 1, 1) {
-        Ok(judge) => format!("{} scores reviews", judge.name()),
+        Ok(judge) => format!("{} scores reviews", judge.name),
         Err(error) => {
             let error = one_line(&error);
             format!(

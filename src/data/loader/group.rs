@@ -20,7 +20,8 @@ pub(super) struct Group<S> {
     order: Vec<(u32, u32)>,
     epoch: u64,
     number: u64,
-    is_last: bool,
+    /// Whether this is the last group of its epoch.
+    pub(super) is_last: bool,
 }
 
 impl<S: Send> Group<S> {
@@ -64,11 +65,6 @@ impl<S: Send> Group<S> {
     /// Returns the number of samples in each block, in order.
     pub(super) fn found(&self) -> impl Iterator<Item = usize> {
         self.blocks.iter().map(Vec::len)
-    }
-
-    /// Returns whether this is the last group of its epoch.
-    pub(super) fn is_last(&self) -> bool {
-        self.is_last
     }
 
     /// Returns the samples at these places in the shuffled order.
@@ -120,7 +116,7 @@ fn decode_block<E: Examples>(
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(
         id.block as usize,
-        plan.examples(),
+        &plan.examples,
         |game| plan.admits(game),
         || {
             let is_drawn = share >= 1.0 || random.random::<f64>() < share;

@@ -37,9 +37,9 @@ pub(super) struct BlockId {
 /// The open sources and the order in which an epoch visits them.
 pub(super) struct Plan<E> {
     sampling: Sampling,
-    examples: E,
+    pub(super) examples: E,
     sources: Vec<OpenSource>,
-    split: Split,
+    pub(super) split: Split,
 }
 
 impl<E: Examples> Plan<E> {
@@ -55,14 +55,6 @@ impl<E: Examples> Plan<E> {
             sources,
             split,
         }
-    }
-
-    pub(super) fn examples(&self) -> &E {
-        &self.examples
-    }
-
-    pub(super) fn split(&self) -> Split {
-        self.split
     }
 
     /// Returns the approximate number of samples per epoch.
@@ -148,8 +140,8 @@ impl<E: Examples> Plan<E> {
 
     fn rate(&self, source: &OpenSource) -> f64 {
         match self.split {
-            Split::Train => source.rate(),
-            Split::Validation => source.rate().min(1.0),
+            Split::Train => source.rate,
+            Split::Validation => source.rate.min(1.0),
         }
     }
 

@@ -12,7 +12,7 @@ use super::{LoaderError, Sampling};
 pub(super) struct OpenSource {
     data: Data,
     /// Number of uses of each sample per epoch.
-    rate: f64,
+    pub(super) rate: f64,
 }
 
 enum Data {
@@ -44,15 +44,11 @@ pub(super) fn open(sampling: &Sampling) -> Result<Vec<OpenSource>, LoaderError> 
 }
 
 impl OpenSource {
-    pub(super) fn rate(&self) -> f64 {
-        self.rate
-    }
-
     /// Returns the data's path.
     pub(super) fn path(&self) -> &Path {
         match &self.data {
-            Data::Shard(shard) => shard.path(),
-            Data::Chunks { chunks, .. } => chunks.root(),
+            Data::Shard(shard) => &shard.path,
+            Data::Chunks { chunks, .. } => &chunks.root,
         }
     }
 
@@ -124,10 +120,10 @@ impl OpenSource {
             if !admits(record.hash()) {
                 continue;
             }
-            let rules = &shard.header().rules;
+            let rules = &shard.header.rules;
             if let Err(source) = examples.of_record(record, rules, &mut keep, &mut emit) {
                 let error = ShardError::Replay {
-                    path: shard.path().to_owned(),
+                    path: shard.path.clone(),
                     block,
                     game,
                     source,

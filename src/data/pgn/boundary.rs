@@ -108,7 +108,7 @@ impl Boundary {
                     in_tags = true;
                     let mut tags = Tags::new(rest);
                     tags.next();
-                    rest.len() - tags.rest().len()
+                    rest.len() - tags.rest.len()
                 }
                 b'$' => 1 + digits(&rest[1..]),
                 b'(' => {

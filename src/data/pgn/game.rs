@@ -98,10 +98,10 @@ impl KnownTags {
             let text = || String::from_utf8_lossy(&value);
             match name {
                 b"FEN" if is_unknown(&value) => {}
-                b"FEN" => match std::str::from_utf8(&value) {
-                    Ok(fen) => known.fen = Some(fen.to_owned()),
-                    Err(_) => return Err(GameError::FenTag),
-                },
+                b"FEN" => {
+                    let fen = std::str::from_utf8(&value).map_err(|_| GameError::FenTag)?;
+                    known.fen = Some(fen.to_owned());
+                }
                 b"Result" => {
                     known.result = result(&value).flatten();
                     known.is_forfeited = &*value == b"0-0";
@@ -114,7 +114,7 @@ impl KnownTags {
                 _ => {}
             }
         }
-        let tokens = Tokens::new(tags.rest());
+        let tokens = Tokens::new(tags.rest);
         match is_any || tokens.clone().next().is_some() {
             true => Ok((known, tokens)),
             false => Err(GameError::Empty),

@@ -181,16 +181,6 @@ impl Journal {
         self.games.keys().copied()
     }
 
-    /// Returns the number of finished games.
-    pub fn len(&self) -> usize {
-        self.games.len()
-    }
-
-    /// Returns whether no game is finished.
-    pub fn is_empty(&self) -> bool {
-        self.games.is_empty()
-    }
-
     /// Marks a number as having no game, so that a stream does not wait for it.
     ///
     /// # Errors
@@ -402,7 +392,7 @@ mod tests {
             assert!(journal.contains(2) && !journal.contains(0));
             journal.finish().unwrap();
             journal.append(0, &game(0)).unwrap();
-            assert_eq!(journal.len(), 4);
+            assert_eq!(journal.games.len(), 4);
             journal.finish().unwrap();
             assert_eq!(text(&output), [0, 1, 2, 3].map(game).concat());
         }
@@ -431,7 +421,7 @@ mod tests {
             assert_eq!(std::fs::read(&output).unwrap(), text);
         }
         std::fs::write(&output, "").unwrap();
-        assert!(open_journal(&output).is_empty());
+        assert!(open_journal(&output).games.is_empty());
     }
 
     #[test]
@@ -444,7 +434,7 @@ mod tests {
             std::fs::write(&part, &whole[..length]).unwrap();
             let mut journal = open_journal(&output);
             let kept = length / game(1).len();
-            assert_eq!(journal.len(), kept, "{length} bytes");
+            assert_eq!(journal.games.len(), kept, "{length} bytes");
             for number in 1..=3 {
                 if !journal.contains(number) {
                     journal.append(number, &game(number)).unwrap();
@@ -508,7 +498,7 @@ mod tests {
                         [LabelledBy \"test \\\"a\\\"\"]\n\n1. e4 *\n\n";
         open_journal(&output).append(5, labelled).unwrap();
         let journal = open_journal(&output);
-        assert!(journal.contains(5) && journal.len() == 1);
+        assert!(journal.contains(5) && journal.games.len() == 1);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
         fault: None,
         unread: None,
     };
-    let text = tokens.rest();
+    let text = tokens.rest;
     let mut depth = 0;
     // The end of the last move.
     let mut from = 0;
@@ -80,7 +80,7 @@ pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
                 break;
             }
             Token::Word(word) if depth == 0 => {
-                let end = text.len() - tokens.rest().len();
+                let end = text.len() - tokens.rest.len();
                 let start = end - word.len();
                 let moves = read.clocks.len();
                 read.word(word);
@@ -165,10 +165,9 @@ fn clock(comment: &str) -> Option<f64> {
     let (_, rest) = comment.split_once("[%clk")?;
     let (time, _) = rest.split_once(']')?;
     let time = time.trim();
-    let (time, is_negative) = match time.strip_prefix('-') {
-        Some(time) => (time, true),
-        None => (time, false),
-    };
+    let (time, is_negative) = time
+        .strip_prefix('-')
+        .map_or((time, false), |time| (time, true));
     let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let parts: Vec<&str> = whole.split(':').collect();

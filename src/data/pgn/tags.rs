@@ -6,18 +6,14 @@ use memchr::memchr;
 
 /// An iterator over the tags at the start of a game's text; the rest of the text is the movetext.
 pub(super) struct Tags<'a> {
-    rest: &'a [u8],
+    /// The text after the tags that have been read.
+    pub(super) rest: &'a [u8],
 }
 
 impl<'a> Tags<'a> {
     /// Reads the tags at the start of `text`; comments may precede them.
     pub(super) fn new(text: &'a [u8]) -> Tags<'a> {
         Tags { rest: text }
-    }
-
-    /// Returns the text after the tags that have been read.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.rest
     }
 
     /// Skips blanks, comments and lines that start with `%`, and returns whether a tag follows. If
@@ -146,7 +142,7 @@ mod tests {
         let pairs = tags.by_ref();
         let pairs = pairs.map(|(name, value)| (string(name), string(&value)));
         let pairs = pairs.collect();
-        (pairs, string(tags.rest()))
+        (pairs, string(&tags.rest))
     }
 
     #[test]

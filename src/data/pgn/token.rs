@@ -26,7 +26,8 @@ pub(super) enum Token<'a> {
 /// An iterator over the tokens of a game's movetext.
 #[derive(Clone, Debug)]
 pub(super) struct Tokens<'a> {
-    rest: &'a [u8],
+    /// The text after the tokens that have been read.
+    pub(super) rest: &'a [u8],
 }
 
 impl<'a> Tokens<'a> {
@@ -35,11 +36,6 @@ impl<'a> Tokens<'a> {
         let mut tokens = Tokens { rest: text };
         tokens.skip_escape();
         tokens
-    }
-
-    /// Returns the text after the tokens that have been read.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.rest
     }
 
     /// Skips the current line if it starts with `%`.
@@ -77,10 +73,7 @@ impl<'a> Tokens<'a> {
             return None;
         }
         self.rest = rest;
-        Some(match result(word) {
-            Some(result) => Token::Result(result),
-            None => Token::Word(word),
-        })
+        Some(result(word).map_or(Token::Word(word), Token::Result))
     }
 }
 

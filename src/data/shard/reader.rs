@@ -11,9 +11,11 @@ use super::{BlockEntry, END, Header, MAGIC, PREAMBLE, ShardError, TRAILER, VERSI
 /// An open shard. Threads may read blocks concurrently.
 #[derive(Debug)]
 pub struct Shard {
-    path: PathBuf,
+    /// The shard's location.
+    pub path: PathBuf,
     storage: Storage,
-    header: Header,
+    /// The shard's header.
+    pub header: Header,
     index: Vec<BlockEntry>,
 }
 
@@ -79,16 +81,6 @@ impl Shard {
             header,
             index,
         })
-    }
-
-    /// Returns the shard's location.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the shard's header.
-    pub fn header(&self) -> &Header {
-        &self.header
     }
 
     /// Returns the blocks.

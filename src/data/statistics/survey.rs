@@ -122,16 +122,16 @@ impl Survey {
         progress: impl Fn(u64) + Sync,
         bad: impl Fn(Fault) -> Result<(), Fault> + Sync,
     ) -> Result<(), Fault> {
-        self.sources.extend(shard.header().sources.iter().cloned());
+        self.sources.extend(shard.header.sources.iter().cloned());
         self.add_all(shard.blocks().len(), progress, |block, part, hasher| {
             let records = match shard.read(block) {
                 Ok(records) => records,
                 Err(error) => return part.skip(error.into(), &bad),
             };
             for (game, record) in records.iter().enumerate() {
-                if let Err(source) = part.add_game(record, &shard.header().rules, hasher) {
+                if let Err(source) = part.add_game(record, &shard.header.rules, hasher) {
                     let error = ShardError::Replay {
-                        path: shard.path().to_owned(),
+                        path: shard.path.clone(),
                         block,
                         game,
                         source,

@@ -11,7 +11,8 @@ use super::{V6Error, V6Fault};
 
 /// A decompressed chunk in memory.
 pub struct Chunk {
-    path: PathBuf,
+    /// The chunk's path.
+    pub path: PathBuf,
     unpacked: Unpacked,
     /// The error that ended decompression early, if any.
     fault: Option<Arc<str>>,
@@ -40,11 +41,6 @@ impl Chunk {
         }
     }
 
-    /// Returns the chunk's path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Returns an iterator over the records. The iterator continues after a record in an unknown
     /// input format, but ends after any other fault.
     pub fn records(&self) -> Records<'_> {
@@ -62,16 +58,12 @@ pub struct Records<'a> {
     path: &'a Path,
     /// The bytes that have not been read.
     bytes: &'a [u8],
-    offset: u64,
+    /// The offset of the next record in the decompressed bytes.
+    pub(super) offset: u64,
     fault: Option<&'a Arc<str>>,
 }
 
 impl<'a> Records<'a> {
-    /// Returns the offset of the next record in the decompressed bytes.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
-    }
-
     fn read(&mut self) -> Result<Option<&'a V6Record>, V6Fault> {
         let bytes = self.bytes;
         let version = bytes.first_chunk().map(|&word| u32::from_le_bytes(word));
@@ -99,10 +91,9 @@ impl<'a> Records<'a> {
     /// and otherwise `fault`.
     fn end(&mut self, fault: V6Fault) -> V6Fault {
         self.bytes = &[];
-        match self.fault.take() {
-            Some(reason) => V6Fault::Unpack(reason.clone()),
-            None => fault,
-        }
+        self.fault
+            .take()
+            .map_or(fault, |reason| V6Fault::Unpack(reason.clone()))
     }
 }
 

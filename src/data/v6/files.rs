@@ -20,7 +20,8 @@ pub(crate) const TAR_HEADER: usize = 512;
 
 /// The chunks at a path. Only their names are in memory, so there can be millions of chunks.
 pub struct Chunks {
-    root: PathBuf,
+    /// The path that was opened: a folder, a tar or a file.
+    pub root: PathBuf,
     tars: Vec<Tar>,
     places: Vec<Place>,
     /// Hash of each chunk's file name.
@@ -112,11 +113,6 @@ impl Chunks {
             places: Vec::new(),
             hashes: Vec::new(),
         }
-    }
-
-    /// Returns the path that was opened: a folder, a tar or a file.
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// Returns the number of chunks.

@@ -27,7 +27,7 @@ impl Chunk {
         let mut previous: Option<&V6Record> = None;
         let mut records = self.records();
         loop {
-            let offset = records.offset();
+            let offset = records.offset;
             let record = match records.next() {
                 Some(Ok(record)) => record,
                 Some(Err(error)) => {
@@ -42,7 +42,7 @@ impl Chunk {
                 Ok(()) => previous = Some(record),
                 Err(fault) => {
                     previous = None;
-                    bad(V6Error::new(self.path(), offset, fault))?;
+                    bad(V6Error::new(&self.path, offset, fault))?;
                 }
             }
         }

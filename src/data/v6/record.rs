@@ -117,11 +117,6 @@ pub struct V6Record {
 }
 
 impl V6Record {
-    /// Returns the record's bytes.
-    pub fn as_bytes(&self) -> &[u8; RECORD_SIZE] {
-        bytemuck::cast_ref(self)
-    }
-
     /// Returns the position and its history.
     ///
     /// A castling right belongs to the outermost rook on its side of the king, as in X-FEN. The

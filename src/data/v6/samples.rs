@@ -30,7 +30,7 @@ impl Chunk {
         let mut records = Vec::new();
         let mut reader = self.records();
         loop {
-            let offset = reader.offset();
+            let offset = reader.offset;
             match reader.next() {
                 Some(Ok(record)) => records.push(Place {
                     offset,
@@ -60,7 +60,7 @@ impl Chunk {
                     },
                     ..sample
                 }),
-                Err(fault) => bad(V6Error::new(self.path(), offset, fault))?,
+                Err(fault) => bad(V6Error::new(&self.path, offset, fault))?,
             }
         }
         Ok(())

@@ -58,7 +58,6 @@ pub fn compare(
 
 /// Returns the mean over positions with its interval, given each game's sum and number of
 /// positions.
-#[must_use]
 pub fn over_games(games: &[(f64, f64)]) -> Interval {
     interval(games, &mut Xoshiro256PlusPlus::seed_from_u64(SEED))
 }

@@ -25,12 +25,12 @@ pub struct Listed {
 /// # Errors
 /// [`ReplayError`] if a game cannot be replayed.
 pub fn list(positions: &Positions) -> Result<Vec<Listed>, ReplayError> {
-    let mut listed = Vec::with_capacity(positions.all().len());
-    for (record, places) in positions.games() {
+    let mut listed = Vec::with_capacity(positions.positions.len());
+    for (record, places) in &positions.games {
         let game = main_line(record)?;
         let played = game.plies().iter().filter_map(|ply| ply.played);
         let moves: Vec<String> = played.map(|mv| game.format_move(mv)).collect();
-        for position in &positions.all()[places.clone()] {
+        for position in &positions.positions[places.clone()] {
             let turn = game.plies()[position.ply].position.turn();
             listed.push(Listed {
                 fen: record.fen.clone(),

@@ -45,8 +45,10 @@ pub struct Position {
 /// Positions from games, ordered by game and ply.
 #[derive(Clone, Debug, Default)]
 pub struct Positions {
-    games: Vec<(Record, Range<usize>)>,
-    positions: Vec<Position>,
+    /// The games, each with the indices of its positions.
+    pub games: Vec<(Record, Range<usize>)>,
+    /// The positions.
+    pub positions: Vec<Position>,
     /// Number of games in the file, including skipped ones.
     pub games_read: usize,
     /// Number of games that cannot be read or replayed.
@@ -54,16 +56,6 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Returns the positions.
-    pub fn all(&self) -> &[Position] {
-        &self.positions
-    }
-
-    /// Returns the games, each with the indices of its positions.
-    pub fn games(&self) -> &[(Record, Range<usize>)] {
-        &self.games
-    }
-
     fn add(&mut self, mut record: Record, plies: &[usize]) {
         let first = self.positions.len();
         let game = self.games.len();
@@ -232,7 +224,7 @@ pub(super) mod tests {
         let found = positions(GAMES, &ALL);
         assert_eq!((found.games_read, found.games_unusable), (4, 1));
         let rows: Vec<_> = found
-            .all()
+            .positions
             .iter()
             .map(|position| {
                 let Position {
@@ -266,7 +258,11 @@ pub(super) mod tests {
                 ..ALL
             },
         );
-        let ratings: Vec<_> = found.all().iter().map(|position| position.rating).collect();
+        let ratings: Vec<_> = found
+            .positions
+            .iter()
+            .map(|position| position.rating)
+            .collect();
         assert_eq!(ratings, [1250, 2450, 2199]);
     }
 
@@ -321,10 +317,10 @@ pub(super) mod tests {
             };
             let found = positions(&text, &selection);
             found
-                .all()
+                .positions
                 .iter()
                 .map(|position| {
-                    let hash = found.games()[position.game].0.hash();
+                    let hash = found.games[position.game].0.hash();
                     (hash, position.ply)
                 })
                 .collect::<Vec<_>>()
@@ -345,7 +341,7 @@ pub(super) mod tests {
                 ..ALL
             };
             let found = positions(&text, &selection);
-            let hashes = found.games().iter().map(|(record, _)| record.hash());
+            let hashes = found.games.iter().map(|(record, _)| record.hash());
             hashes.collect::<Vec<_>>()
         };
         let (all, some, fewer) = (games(1.0), games(0.3), games(0.15));
@@ -359,7 +355,7 @@ pub(super) mod tests {
             ..ALL
         };
         let training = positions(&text, &selection);
-        let training: Vec<u64> = training.games().iter().map(|(it, _)| it.hash()).collect();
+        let training: Vec<u64> = training.games.iter().map(|(it, _)| it.hash()).collect();
         assert_eq!(training.len() + some.len(), 64);
         assert!(training.iter().all(|hash| !some.contains(hash)));
     }

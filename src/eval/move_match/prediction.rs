@@ -202,8 +202,8 @@ pub fn ask<R: Respondent>(
     let work = |mut respondent: R| {
         let mut waiting = Waiting::default();
         let mut found = Vec::new();
-        while let Some((record, places)) = positions.games().get(next.fetch_add(1, Relaxed)) {
-            let all = positions.all();
+        while let Some((record, places)) = positions.games.get(next.fetch_add(1, Relaxed)) {
+            let all = &positions.positions;
             if !places.clone().any(|place| wanted(&all[place])) {
                 continue;
             }
@@ -288,8 +288,8 @@ mod tests {
         assert_eq!(places, (0..12).collect::<Vec<_>>());
         for (place, answer) in found {
             let prediction = answer.prediction();
-            let position = set.all()[place];
-            let mut game = main_line(&set.games()[position.game].0).unwrap();
+            let position = set.positions[place];
+            let mut game = main_line(&set.games[position.game].0).unwrap();
             let played = game.plies()[position.ply + 1].played.unwrap();
             game.truncate(position.ply + 1);
             let evaluated = evaluate_games(&backend, [&game]).unwrap().remove(0);
@@ -351,7 +351,7 @@ mod tests {
             assert!((answer.wdl.iter().sum::<f32>() - 1.0).abs() < 1e-4);
             assert_eq!(answer.played, alone.played);
             // Only strong players are simulated with a search.
-            let searches = set.all()[*place].rating > 1400;
+            let searches = set.positions[*place].rating > 1400;
             assert_eq!(answer.policy != alone.policy, searches, "place {place}");
         }
     }

@@ -30,10 +30,10 @@ pub fn samples<E: From<ReplayError>>(
     answers: &[(usize, Answer)],
     mut write: impl FnMut(Sample) -> Result<(), E>,
 ) -> Result<(), E> {
-    for (record, places) in positions.games() {
+    for (record, places) in &positions.games {
         let game = main_line(record)?;
         for (place, answer) in &answers[places.clone()] {
-            let of = &positions.all()[*place];
+            let of = &positions.positions[*place];
             let position = &game.plies()[of.ply].position;
             let features = features(position, &position.legal_moves());
             write(Sample {

@@ -42,9 +42,9 @@ pub struct Score {
 
 /// Returns the fit of `predictions`, one for each position, over the positions at `places`.
 pub fn score(positions: &Positions, predictions: &[Prediction], places: &[usize]) -> Score {
-    let has_result = |&place: &usize| positions.all()[place].result.is_some();
+    let has_result = |&place: &usize| positions.positions[place].result.is_some();
     let with_result: Vec<usize> = places.iter().copied().filter(has_result).collect();
-    let result = |place: usize| positions.all()[place].result.map_or(0, slot);
+    let result = |place: usize| positions.positions[place].result.map_or(0, slot);
     let move_of = |place: usize| {
         let prediction = &predictions[place];
         let matched = f64::from(u8::from(prediction.matched));

@@ -29,14 +29,14 @@ fn the_opponent_moves_first_and_every_move_must_be_found() {
     let mut attempt = attempt(MATE_IN_TWO);
     assert_eq!(attempt.game().plies().len(), 2);
     assert!(play(&mut attempt, "h4h6"));
-    assert!(!attempt.solved());
+    assert!(!attempt.solved);
     assert!(!play(&mut attempt, "h3h6"));
-    assert!(attempt.solved());
+    assert!(attempt.solved);
 }
 
 #[test]
 fn its_positions_are_those_with_a_move_to_find() {
-    let puzzle = attempt(MATE_IN_TWO).puzzle().clone();
+    let puzzle = attempt(MATE_IN_TWO).puzzle.clone();
     let mut asked = puzzle.positions();
     let mut game = puzzle.game.clone();
     assert_eq!(asked.next().unwrap().position(), game.position());
@@ -51,24 +51,24 @@ fn its_positions_are_those_with_a_move_to_find() {
 fn a_wrong_move_fails_the_whole_puzzle() {
     let mut first = attempt(MATE_IN_TWO);
     assert!(!play(&mut first, "h3g3"));
-    assert!(!first.solved());
+    assert!(!first.solved);
     let mut second = attempt(MATE_IN_TWO);
     assert!(play(&mut second, "h4h6"));
     assert!(!play(&mut second, "e4g5"));
-    assert!(!second.solved());
+    assert!(!second.solved);
     let mut none = attempt(MATE_IN_TWO);
     assert!(!none.answer(&Choice::default()));
-    assert!(!none.solved());
+    assert!(!none.solved);
 }
 
 #[test]
 fn another_mate_solves_and_nothing_else_does() {
     let mut other = attempt(TWO_MATES);
     assert!(!play(&mut other, "a1a8"));
-    assert!(other.solved());
+    assert!(other.solved);
     let mut quiet = attempt(TWO_MATES);
     assert!(!play(&mut quiet, "a1a7"));
-    assert!(!quiet.solved());
+    assert!(!quiet.solved);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn files_may_be_compressed_and_have_themes() {
         let (puzzles, _) = read(&path).unwrap();
         assert_eq!(puzzles[0].themes.as_deref(), Some("mate mateIn2"));
     }
-    assert_eq!(attempt(MATE_IN_TWO).puzzle().themes, None);
+    assert_eq!(attempt(MATE_IN_TWO).puzzle.themes, None);
     let error = read(folder.path()).unwrap_err().to_string();
     assert!(error.ends_with("it is a folder"), "{error}");
 }

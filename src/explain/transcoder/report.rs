@@ -128,9 +128,12 @@ fn reported(effects: &[Effect]) -> BTreeSet<usize> {
     let mut found: BTreeSet<usize> = (0..effects.len().min(STRONGEST)).collect();
     let moves = effects.first().map_or(0, |effect| effect.moves.len());
     for target in 0..=moves {
-        let of = |place: usize| match effects[place].moves.get(target) {
-            Some(&effect) => effect,
-            None => effects[place].value,
+        let of = |place: usize| {
+            effects[place]
+                .moves
+                .get(target)
+                .copied()
+                .unwrap_or(effects[place].value)
         };
         let mut order: Vec<usize> = (0..effects.len()).collect();
         order.sort_by(|&a, &b| of(b).total_cmp(&of(a)));

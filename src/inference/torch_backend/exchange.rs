@@ -127,9 +127,7 @@ fn write_places(moves: &[&[u16]], compact: Option<&dyn Compact>, out: &mut [u64]
     let moves = moves.flat_map(|(row, moves)| moves.iter().map(move |&mv| (row, mv)));
     for ((row, mv), out) in moves.zip(out) {
         let entry = usize::from(mv);
-        *out = match compact {
-            Some(compact) => compact.place(row, entry),
-            None => (row * POLICY_SIZE + entry) as u64,
-        };
+        let place = (row * POLICY_SIZE + entry) as u64;
+        *out = compact.map_or(place, |compact| compact.place(row, entry));
     }
 }

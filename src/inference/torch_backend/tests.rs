@@ -107,14 +107,14 @@ fn networks_run_in_a_format_that_they_have() {
             .iter()
             .all(|speed| speed.evaluations_per_second > 0.0)
     );
-    assert_eq!(Precision::from(chosen.dtype()), format.precision);
+    assert_eq!(Precision::from(chosen.dtype), format.precision);
     assert!(difference(&exact, &evaluate(&chosen, &batch)) < 0.02);
     // Within a process, the choice does not change.
     assert_eq!(of(&backend("wdl", Precision::Auto)), format);
     if let Some(int8) = fused::int8() {
         let asked = backend("wdl", Precision::Int8);
-        assert_eq!(asked.dtype(), int8.dtype.kind.into());
-        assert_eq!(of(&asked), Format::only(Way::File, asked.dtype().into()));
+        assert_eq!(asked.dtype, int8.dtype.kind.into());
+        assert_eq!(of(&asked), Format::only(Way::File, asked.dtype.into()));
     }
 }
 
@@ -152,7 +152,7 @@ def forward(self, x):
                 .is_err()
         );
         let chosen = new(Precision::Auto).unwrap();
-        assert_eq!(chosen.dtype(), Kind::Float.into(), "{batch}");
+        assert_eq!(chosen.dtype, Kind::Float.into(), "{batch}");
         chosen.forward(&inputs).unwrap();
     }
     // Errors that persist in every format are reported.
@@ -185,7 +185,7 @@ fn values_are_probabilities_and_follow_the_search_value() {
     // The outputs are the network's own.
     let first = positions(1, true);
     let raw = by_q.forward(first.inputs()).unwrap();
-    let raw = |name| raw[by_q.metadata().output(name).unwrap()].double_value(&[0]) as f32;
+    let raw = |name| raw[by_q.metadata.output(name).unwrap()].double_value(&[0]) as f32;
     let value = evaluate(&by_q, &first).value(0);
     assert_eq!(
         (value.q, value.moves_left, value.error),

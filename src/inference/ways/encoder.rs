@@ -24,7 +24,7 @@ impl ProgramFactory for Encoder {
         let Some((chessformer, weights)) = opened.network().and_then(|it| it.chessformer()) else {
             return Ok(None);
         };
-        let device = opened.device();
+        let device = opened.device;
         let folded = torch::caught(|| chessformer.fold_with_kernel(weights, device))??;
         Ok(folded.map(|folded| Arc::new(folded) as _))
     }

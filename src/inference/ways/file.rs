@@ -20,7 +20,7 @@ impl ProgramFactory for File {
         opened: &Opened,
         dtype: ComputeType,
     ) -> Result<Option<Arc<dyn Program>>, NetworkError> {
-        let module = opened.module()?.freeze(opened.device(), dtype.kind)?;
+        let module = opened.module()?.freeze(opened.device, dtype.kind)?;
         Ok(Some(Arc::new(module)))
     }
 }

@@ -23,7 +23,7 @@ impl ProgramFactory for Operators {
     ) -> Result<Option<Arc<dyn Program>>, NetworkError> {
         let folded = torch::caught(|| {
             let (chessformer, weights) = opened.network()?.chessformer()?;
-            chessformer.fold(weights, dtype.kind, opened.device())
+            chessformer.fold(weights, dtype.kind, opened.device)
         })?;
         Ok(Some(match folded {
             Some(folded) => Arc::new(folded),

@@ -74,7 +74,7 @@ pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Err
         let what = format!("networks of the family {family}");
         return Err(Lc0Error::Inexpressible(what));
     };
-    let config = architecture.model();
+    let config = &architecture.config;
     let mut tensors = Tensors::default();
     for (name, tensor) in network.parameters() {
         let numbers = Vec::try_from(tensor.contiguous().view([-1])).expect("f32 on the CPU");

@@ -48,7 +48,7 @@ pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
     if network.downcast::<Lc0>().is_some() {
         return Ok(network);
     }
-    let Some(model) = network.downcast::<Chessformer>().map(Chessformer::model) else {
+    let Some(model) = network.downcast::<Chessformer>().map(|it| &it.config) else {
         let family = network.architecture.config().family();
         let what = format!("networks of the family {family}");
         return Err(Lc0Error::Inexpressible(what));

@@ -68,7 +68,7 @@ pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
         views.remove(&parameter.name);
     }
     let others = views.into_keys();
-    let model = architecture.model();
+    let model = &architecture.config;
     Ok(Maia3Summary {
         family: architecture.config().family(),
         published_as: model.preset_name(),
@@ -122,10 +122,10 @@ fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error
     for Parameter { name, shape, .. } in architecture.parameters() {
         let view = views.get(name);
         let found = view.ok_or_else(|| Maia3Error::Missing(name.clone()))?;
-        if found.shape() != shape {
+        if &found.shape != shape {
             return Err(Maia3Error::Weights(WeightsError::Shape {
                 name: name.clone(),
-                found: found.shape().to_vec(),
+                found: found.shape.to_vec(),
                 expected: shape.clone(),
             }));
         }
@@ -166,7 +166,7 @@ fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3
 /// Infers the sizes from the shapes of the parameters. The number of heads is inferred from the
 /// generator of attention biases.
 fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
-    let matrix = |name: &str| match views.get(name).map(View::shape) {
+    let matrix = |name: &str| match views.get(name).map(|view| &view.shape[..]) {
         None => Err(Maia3Error::Missing(name.to_owned())),
         Some(&[rows, columns]) if rows > 0 && columns > 0 => Ok((rows, columns)),
         Some(found) => Err(Maia3Error::NoMatrix {
@@ -230,7 +230,7 @@ impl<'a> Reader<'_, 'a> {
         if !floating.contains(&view.kind()) {
             return Err(Maia3Error::Integers(name.to_owned()));
         }
-        let left = self.left.checked_sub(view.count());
+        let left = self.left.checked_sub(view.count);
         self.left = left.ok_or(Maia3Error::Shared)?;
         let tensor = self.checkpoint.tensor(view)?.to_kind(Kind::Float);
         if tensor.isfinite().all().int64_value(&[]) == 0 {

@@ -53,7 +53,8 @@ pub(super) fn data_type(precision: ExportPrecision) -> DataType {
 /// A graph under construction. Values are identified by their names.
 pub(super) struct Builder {
     graph: GraphProto,
-    float: DataType,
+    /// The network's dtype, for casts.
+    pub float: DataType,
     /// The constants so far, by content.
     constants: HashMap<Vec<u8>, String>,
     names: HashSet<String>,
@@ -80,11 +81,6 @@ impl Builder {
             DataType::Bfloat16 => 22,
             _ => 17,
         }
-    }
-
-    /// Returns the network's dtype, for casts.
-    pub fn float(&self) -> DataType {
-        self.float
     }
 
     /// Declares an input in the network's dtype, with the batch as its first dimension.

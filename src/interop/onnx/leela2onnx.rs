@@ -238,7 +238,7 @@ impl<'a> Converted<'a> {
 
     /// Takes the map from policy logits to moves, and the attack map.
     fn take_tables(&mut self, architecture: &Lc0) -> Result<(), OnnxError> {
-        let heads = &architecture.model().policy.heads;
+        let heads = &architecture.config.policy.heads;
         for (buffer, expected) in architecture.buffers() {
             let (name, expected) = match (buffer.as_str(), heads.values().next()) {
                 // In the converter's order, channels come before squares; in our order, after

@@ -137,7 +137,7 @@ impl<'a> Translator<'a> {
         match (from, to) {
             (from, to) if from == to => Ok(call.x.clone()),
             (false, true) => {
-                let kind = self.builder.float();
+                let kind = self.builder.float;
                 Ok(self.cast(&call.x, kind))
             }
             _ => Err("it rounds to integers".to_owned()),

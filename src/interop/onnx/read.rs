@@ -37,7 +37,7 @@ pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, OnnxError> {
     let (network, min_version) = open(file, container::open)?;
     Ok(Lc0Summary {
-        model: network.architecture.model().clone(),
+        model: network.architecture.config.clone(),
         size: network.architecture.size(),
         min_version: min_version.map(|version| version.to_string()),
         licence: network.about.licence,

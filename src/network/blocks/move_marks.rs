@@ -57,7 +57,7 @@ pub(in crate::network) struct LearnedMarks {
     promotion: Slot,
     carried: Linear,
     /// i64 [3, 1858], from [`move_parts`].
-    parts: Tensor,
+    pub parts: Tensor,
     /// i64 0…63.
     squares: Tensor,
 }
@@ -76,11 +76,6 @@ impl LearnedMarks {
             parts: move_parts(device),
             squares: Tensor::arange(64, (Kind::Int64, device)),
         })
-    }
-
-    /// Returns the tensor from [`move_parts`].
-    pub fn parts(&self) -> &Tensor {
-        &self.parts
     }
 
     /// Returns the index tensors, by their names in network files.

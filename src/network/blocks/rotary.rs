@@ -10,7 +10,7 @@ const BASE: f64 = 10_000.0;
 
 /// The rotation rate of each pair of features, f32 [head width / 2].
 #[derive(Debug)]
-pub(in crate::network) struct Rotary(Tensor);
+pub(in crate::network) struct Rotary(pub Tensor);
 
 /// The rotations at given positions: cosines and sines [B, 1, T, head width / 2].
 #[derive(Debug)]
@@ -24,11 +24,6 @@ impl Rotary {
     pub fn new(head_width: i64, device: Device) -> Rotary {
         let pairs = Tensor::arange(head_width / 2, (Kind::Float, device));
         Rotary((pairs * (-2.0 * BASE.ln() / head_width as f64)).exp())
-    }
-
-    /// Returns the rotation rates, which network files store.
-    pub fn speeds(&self) -> &Tensor {
-        &self.0
     }
 
     /// Returns the rotations at positions i64 [B, T], in this dtype.

@@ -29,10 +29,8 @@ pub(crate) fn policy_gather() -> Vec<i64> {
         .filter_map(from_square_to_square)
         .map(|(from, to, promotion)| {
             let piece = promotion.and_then(|role| PROMOTIONS.iter().position(|&p| p == role));
-            match piece {
-                None => from * 64 + to,
-                Some(piece) => 64 * 64 + ((from % 8) * 8 + to % 8) * 3 + piece,
-            }
+            let promotion = |piece| 64 * 64 + ((from % 8) * 8 + to % 8) * 3 + piece;
+            piece.map_or(from * 64 + to, promotion)
         })
         .map(|place| place as i64)
         .collect()

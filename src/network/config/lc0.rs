@@ -114,7 +114,6 @@ pub enum PolicyHead {
 
 impl PolicyHead {
     /// Returns the head's name in options and in the names of tensors.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             PolicyHead::Vanilla => "vanilla",
@@ -152,7 +151,6 @@ pub enum ValueHead {
 
 impl ValueHead {
     /// Returns the head's name in options and in the names of tensors.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ValueHead::Winner => "winner",

@@ -199,7 +199,7 @@ impl Grid {
         let board = self.trunk.board(attacks.as_ref());
         let mut x = parts.marked(weights, x, marks);
         let condition = parts.condition(weights, noise, marks.size()[1]);
-        let layers = self.trunk.layers().iter();
+        let layers = self.trunk.layers.iter();
         for (layer, time) in layers.zip(&parts.time) {
             x = parts.look_around(weights, time, &x, &condition);
             x = layer.forward(weights, &x, board, &tap);

@@ -24,7 +24,7 @@ impl Architecture for Gpt {
     fn constants(&self) -> Vec<(&str, &Tensor)> {
         let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
         let speeds = match &self.positions {
-            Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
+            Positions::Rotary(rotary) => Some(("rotary_speeds", &rotary.0)),
             Positions::Learned(_) => None,
         };
         parts.into_iter().chain(speeds).collect()

@@ -48,7 +48,7 @@ fn build(config: &GptConfig) -> (Gpt, Weights) {
 
 /// Returns rows of tokens that are the same in every call.
 fn tokens(gpt: &Gpt, rows: i64, columns: i64) -> Tensor {
-    let vocabulary = gpt.vocabulary();
+    let vocabulary = &gpt.vocabulary;
     let tokens = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu))
         .square()
         .remainder(vocabulary.size() as i64)
@@ -155,9 +155,9 @@ fn players_and_the_wanted_result_count_and_what_is_unknown_does_not_move() {
 fn one_move_is_embedded_by_its_parts() {
     let (gpt, weights) = build(&config());
     let table = gpt.tokens.table(&weights);
-    assert_eq!(table.size(), [gpt.vocabulary().size() as i64, 32]);
+    assert_eq!(table.size(), [gpt.vocabulary.size() as i64, 32]);
     let vector = |mv: &str| {
-        let token = (0..1968).find(|&token| gpt.vocabulary().text(token).as_deref() == Some(mv));
+        let token = (0..1968).find(|&token| gpt.vocabulary.text(token).as_deref() == Some(mv));
         table.get(i64::from(token.unwrap()))
     };
     // Moves with a common origin, destination or promotion share the corresponding vector.
@@ -202,7 +202,7 @@ fn its_size_is_counted() {
     assert_eq!(gpt.size().parameters, counted);
     // Per token, each of the three layers multiplies by four square matrices and by the three
     // matrices of the gated network. The head follows.
-    let macs = 3 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * gpt.vocabulary().size() as i64;
+    let macs = 3 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * gpt.vocabulary.size() as i64;
     assert_eq!(gpt.size().macs, macs);
     // The total also includes attention over half of a full context, and the outcome head.
     assert_eq!(gpt.size().macs_total, macs + 3 * 64 * 32 + 32 * 3);
@@ -355,7 +355,7 @@ fn files_hold_both_methods_and_the_same_weights() {
         let file = std::fs::read(&path).unwrap();
         let opened = open_any(&file, CodePolicy::Checked).unwrap();
         let opened = opened.downcast::<Gpt>().unwrap();
-        assert_eq!(*opened.architecture.model(), config);
+        assert_eq!(opened.architecture.config, config);
         for (one, other) in opened
             .weights
             .tensors()

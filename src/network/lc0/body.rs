@@ -26,8 +26,10 @@ const PIECES: i64 = 12;
 #[derive(Debug)]
 pub(super) struct Body {
     embedding: Embedding,
-    generator: Option<Slot>,
-    layers: Vec<EncoderLayer>,
+    /// The weights that generate biases, which all smolgens share.
+    pub generator: Option<Slot>,
+    /// The encoder layers.
+    pub layers: Vec<EncoderLayer>,
 }
 
 /// Embeds the squares' features into tokens.
@@ -110,16 +112,6 @@ impl Body {
             generator: style.generator,
             layers: build_encoder(builder, encoder, body.width, style),
         }
-    }
-
-    /// Returns the weights that generate biases, which all smolgens share.
-    pub fn generator(&self) -> Option<Slot> {
-        self.generator
-    }
-
-    /// Returns the encoder layers.
-    pub fn layers(&self) -> &[EncoderLayer] {
-        &self.layers
     }
 
     /// Returns tokens [B, 64, width] computed from planes or from a tower's output. Embeddings of

@@ -20,7 +20,8 @@ const READ: [Output; 5] = [
 /// value in each block.
 #[derive(Debug)]
 pub struct FrozenWorld {
-    world: World,
+    /// The model's structure.
+    pub world: World,
     weights: Weights,
     device: Device,
 }
@@ -51,17 +52,12 @@ impl FrozenWorld {
         dtype: ComputeType,
         device: Device,
     ) -> Result<FrozenWorld, WorldConfigError> {
-        let world = World::new(world.model(), device)?;
+        let world = World::new(&world.config, device)?;
         Ok(FrozenWorld {
             world,
             weights: weights.frozen(dtype, device),
             device,
         })
-    }
-
-    /// Returns the model's structure.
-    pub fn world(&self) -> &World {
-        &self.world
     }
 
     /// Returns the dtype of stored boards.
@@ -71,7 +67,7 @@ impl FrozenWorld {
 
     /// Returns the shape of a stored board.
     pub fn shape(&self) -> [i64; 3] {
-        let config = self.world.model();
+        let config = &self.world.config;
         let [squares, width] = config.latents();
         [1 + 2 * config.blocks, squares, width]
     }
@@ -95,7 +91,7 @@ impl FrozenWorld {
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = InferenceMode::begin();
         let send = |tensor: &Tensor| tensor.to_device(self.device);
-        let heads = self.world.model().encoder.heads;
+        let heads = self.world.config.encoder.heads;
         let mut past = match past.size()[3] {
             0 => self.world.past(),
             _ => Past::of_kept(&send(past), &send(absent), heads),

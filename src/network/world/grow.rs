@@ -20,13 +20,13 @@ pub fn grow(
     fresh: &Weights,
 ) -> Result<Tensor, GrowError> {
     let parameters = to.parameters();
-    let encoder = to.encoder().parameters().len();
-    let config = &to.model().encoder;
+    let encoder = to.encoder.parameters().len();
+    let config = &to.config.encoder;
     let grown = chessformer::grow(from, named, config, fresh, &parameters[..encoder])?;
     let of_encoder = Weights::from_flat(&grown, &parameters[..encoder]);
     let norm = |layer: i64| format!("{layer}.feed_forward.norm.");
-    let last = match to.model().state {
-        WorldState::Squares => format!("dynamics.{}", norm(to.model().blocks - 1)),
+    let last = match to.config.state {
+        WorldState::Squares => format!("dynamics.{}", norm(to.config.blocks - 1)),
         WorldState::Token => "fusion.expand.norm.".to_owned(),
         WorldState::Dit => "dynamics.norm.".to_owned(),
     };

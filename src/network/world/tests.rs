@@ -300,7 +300,7 @@ fn its_file_does_what_it_does() {
         }
         let opened = open_any(&file, CodePolicy::Checked).unwrap();
         let opened = opened.downcast::<World>().unwrap();
-        assert_eq!(*opened.architecture.model(), config(state));
+        assert_eq!(opened.architecture.config, config(state));
         // Steps also work through Python's interface.
         let module = tch::CModule::load(&path).unwrap();
         let run = |method: &str, inputs: &[Tensor]| -> Vec<Tensor> {

@@ -31,7 +31,7 @@ const WON: i32 = 900;
 
 /// A line from the position before a move, with the material at its quiet positions.
 pub(super) struct Course {
-    line: Vec<Move>,
+    pub(super) line: Vec<Move>,
     mover: Color,
     /// The player's material in centipawns before the line, minus the opponent's.
     base: i32,
@@ -106,10 +106,6 @@ impl Course {
 
     fn settled(&self) -> impl DoubleEndedIterator<Item = &Outcome> {
         self.outcomes.iter().filter(|it| it.is_settled)
-    }
-
-    pub(super) fn line(&self) -> &[Move] {
-        &self.line
     }
 
     /// Returns the outcome at the last quiet position, except for the last moves of a long line,

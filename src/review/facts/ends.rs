@@ -63,6 +63,6 @@ pub(super) fn same_at_the_end(
 
 /// Returns one of a line's last quiet positions.
 fn end(before: &Chess, course: &Course, of: impl Fn(&Course) -> Option<&Outcome>) -> Option<Chess> {
-    let moves: &[Move] = &course.line()[..of(course)?.quiet];
+    let moves: &[Move] = &course.line[..of(course)?.quiet];
     Some(moves.iter().fold(before.clone(), |it, &mv| after(&it, mv)))
 }

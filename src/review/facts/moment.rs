@@ -137,7 +137,7 @@ impl Moment<'_> {
         outcome: &Outcome,
     ) -> Vec<Fact> {
         let quiet = outcome.quiet.max(outcome.plies);
-        let rest = &course.line()[1..quiet.max(1)];
+        let rest = &course.line[1..quiet.max(1)];
         let mut facts = tactics(next, rest);
         if is_explained(reply, &facts) {
             let given_up = defence_given_up(self.before, self.played, reply);
@@ -149,8 +149,8 @@ impl Moment<'_> {
         }
         // A move that captures is part of the exchange.
         let told = match self.played.is_capture() || outcome.plies < 2 {
-            true => words::line(self.before, &course.line()[..outcome.plies.max(1)]),
-            false => words::line(next, &course.line()[1..outcome.plies]),
+            true => words::line(self.before, &course.line[..outcome.plies.max(1)]),
+            false => words::line(next, &course.line[1..outcome.plies]),
         };
         facts.extend(outcome.fact(self.before.turn(), &told));
         facts
@@ -175,7 +175,7 @@ impl Moment<'_> {
         let lost = lines.lost();
         let is_near = |outcome: &Outcome| lost.is_none() || outcome.plies <= NEAR;
         if let Some((course, outcome)) = lines.won().filter(|(_, it)| is_near(it)) {
-            let line = &course.line()[..outcome.quiet.max(outcome.plies)];
+            let line = &course.line[..outcome.quiet.max(outcome.plies)];
             if let Some(back) = back() {
                 return vec![back];
             }
@@ -188,7 +188,7 @@ impl Moment<'_> {
             // After several exchanges of pawns, none of them is the lost one.
             let counts = |role| role != Role::Pawn || outcome.plies <= SHORT;
             let is_lost = |role| counts(role) && outcome.loses(mover, role);
-            let worse = &worse.line()[..outcome.plies];
+            let worse = &worse.line[..outcome.plies];
             return kept(self.before, self.best.moves, worse, is_lost)
                 .into_iter()
                 .collect();

@@ -147,7 +147,7 @@ impl Backup {
                 }
             }
             if depth == 0 {
-                tree.in_flight().fetch_sub(pending.completed, Relaxed);
+                tree.in_flight.fetch_sub(pending.completed, Relaxed);
                 continue;
             }
             let edge = tree.edge(edge);

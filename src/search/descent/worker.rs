@@ -99,7 +99,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             if granted == 0 {
                 break;
             }
-            let in_flight = self.tree.in_flight();
+            let in_flight = &self.tree.in_flight;
             if in_flight.load(Relaxed) + granted > MAX_IN_FLIGHT {
                 self.shared.refund(granted);
                 break;
@@ -344,10 +344,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let shared = self.parameters.transpositions;
         let key = self.environment.key();
         let found = shared
-            .then(|| {
-                tree.table()
-                    .find(key, |index| tree.node(index).key() == key)
-            })
+            .then(|| tree.table.find(key, |index| tree.node(index).key() == key))
             .flatten();
         let node = match found {
             Some(node) => node,
@@ -359,7 +356,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 // Another thread linked the edge first.
                 tree.give_node(node);
             } else if shared {
-                tree.table().insert(key, node);
+                tree.table.insert(key, node);
             }
         }
         Ok(linked)

@@ -135,10 +135,10 @@ fn a_search_in_pieces_finds_what_one_finds() {
     };
     let mut prover = Prover::new(1 << 20);
     for _ in 0..20 {
-        let before = prover.nodes();
+        let before = prover.nodes;
         prover.prove(game.position(), &piece);
         // Expanding a position creates all its children.
-        assert!(prover.nodes() - before < 250 + 218);
+        assert!(prover.nodes - before < 250 + 218);
     }
     let in_pieces = prover.prove(game.position(), &piece);
     let at_once = Prover::new(1 << 20).prove(game.position(), &whole);
@@ -161,12 +161,12 @@ fn stops_when_told_to() {
     let mut prover = Prover::new(1 << 20);
     prover.prove(game.position(), &goal);
     let most = 4 * (HALT_INTERVAL + 218);
-    let spent = prover.nodes();
+    let spent = prover.nodes;
     assert!((2 * HALT_INTERVAL..most).contains(&spent), "{spent}");
     // A stop requested by one goal does not affect the next.
     let patient = Goal::new(Color::White, Attack::All, 5_000);
     prover.prove(game.position(), &patient);
-    assert!(prover.nodes() >= spent + 5_000);
+    assert!(prover.nodes >= spent + 5_000);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn every_move_on_the_walk_is_counted() {
     let goal = Goal::new(Color::White, Attack::All, 10_000);
     let mut prover = Prover::new(1 << 20);
     assert!(prover.prove(game.position(), &goal).mate().is_some());
-    let before = prover.nodes();
+    let before = prover.nodes;
     let line = prover.line(game.position(), &goal).unwrap();
     let mut end = game.clone();
     let mut looked_at = 0;
@@ -183,7 +183,7 @@ fn every_move_on_the_walk_is_counted() {
         looked_at += end.position().legal_moves().len() as u64;
         end.play(mv);
     }
-    assert!(prover.nodes() - before >= looked_at);
+    assert!(prover.nodes - before >= looked_at);
     for (nodes, halt) in [(looked_at / 2, false), (10_000, true)] {
         let halt = || halt;
         let little = Goal {

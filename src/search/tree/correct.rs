@@ -27,7 +27,7 @@ impl Tree {
     #[inline]
     pub(crate) fn orders_the_rest(&self, header: NodeHeader, edge: Rank) -> bool {
         let index = priors(header.block());
-        !header.is_corrected() || prior::code(self.arena(), index, edge.number()) != prior::TAKEN
+        !header.is_corrected() || prior::code(&self.arena, index, edge.number()) != prior::TAKEN
     }
 
     /// Overwrites `logits` with the logits of an expanded node that has not been corrected, up to a
@@ -35,7 +35,7 @@ impl Tree {
     pub(crate) fn logits(&self, header: NodeHeader, temperature: f32, logits: &mut Vec<f32>) {
         let index = priors(header.block());
         let of_move = |number| {
-            let code = prior::code(self.arena(), index, number);
+            let code = prior::code(&self.arena, index, number);
             temperature * prior::table()[usize::from(code)].ln()
         };
         logits.clear();
@@ -58,15 +58,15 @@ impl Tree {
             return;
         };
         let index = priors(header.block());
-        prior::write(self.arena(), index, logits, temperature, scratch);
-        let code = |number| prior::code(self.arena(), index, number);
+        prior::write(&self.arena, index, logits, temperature, scratch);
+        let code = |number| prior::code(&self.arena, index, number);
         let ranks = self.edges(header).map(|edge| {
             let rank = edge.rank();
             let rank = rank.with_code(code(rank.number()));
             edge.set_rank(rank);
             rank
         });
-        prior::take(self.arena(), index, header.moves(), ranks);
+        prior::take(&self.arena, index, header.moves(), ranks);
         node.update(|header| Some(header.with_corrected().unlock()));
     }
 }

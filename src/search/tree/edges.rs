@@ -32,12 +32,12 @@ const QUAD: usize = 4 * EDGE;
 
 impl Tree {
     pub(crate) fn block(&self, header: NodeHeader) -> Block<'_> {
-        Block::new(self.arena(), header.block())
+        Block::new(&self.arena, header.block())
     }
 
     #[inline]
     pub(crate) fn edge(&self, index: Index) -> Edge<'_> {
-        Edge::new(self.arena().block(index))
+        Edge::new(self.arena.block(index))
     }
 
     /// Returns the index of a node's edge `number`, in order of rank.
@@ -86,12 +86,12 @@ impl Tree {
     }
 
     fn slot(&self, directory: Index, slot: u32) -> Index {
-        let word = self.arena().word(directory + slot / 2).load(Acquire);
+        let word = self.arena.word(directory + slot / 2).load(Acquire);
         (word >> (32 * (slot % 2))) as Index
     }
 
     fn set_slot(&self, directory: Index, slot: u32, index: Index) {
-        let word = self.arena().word(directory + slot / 2);
+        let word = self.arena.word(directory + slot / 2);
         let shift = 32 * (slot % 2);
         let kept = word.load(Relaxed) & !(0xffff_ffff << shift);
         word.store(kept | u64::from(index) << shift, Release);

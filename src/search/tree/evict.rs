@@ -49,30 +49,30 @@ impl Survey {
 impl Tree {
     /// Returns whether eviction is due.
     pub(crate) fn is_low(&self) -> bool {
-        if self.starved().load(Relaxed) {
+        if self.starved.load(Relaxed) {
             return true;
         }
-        let capacity = self.arena().capacity();
+        let capacity = self.arena.capacity();
         let reserve = (capacity / RESERVE_SHARE).min(MAX_RESERVE);
-        if self.arena().taken() + reserve < capacity {
+        if self.arena.taken() + reserve < capacity {
             return false;
         }
-        let reclaim = self.reclaim().lock();
-        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes() * NODE < reserve / 4
+        let reclaim = self.reclaim.lock();
+        reclaim.lists.words() < reserve / 2 || reclaim.free_nodes * NODE < reserve / 4
     }
 
     /// Frees memory. No other thread may access the tree. Nodes with visits in flight are kept.
     /// Returns false, leaving the tree unchanged, if `hurry` interrupts the eviction.
     pub(crate) fn evict(&self, hurry: impl Fn() -> bool) -> bool {
-        let mut reclaim = self.reclaim().lock();
+        let mut reclaim = self.reclaim.lock();
         let node_words = reclaim.pages.len() * PAGE;
-        let block_words = self.arena().capacity().saturating_sub(node_words);
+        let block_words = self.arena.capacity().saturating_sub(node_words);
         let enough = |survey: &Survey| {
             survey.nodes * NODE <= node_words - node_words / FREED_SHARE
                 && survey.words <= block_words - block_words / FREED_SHARE
         };
         let most = self.root().visits();
-        let mut visits = match self.starved().load(Relaxed) {
+        let mut visits = match self.starved.load(Relaxed) {
             true => reclaim.least_visits(),
             false => 0,
         };
@@ -98,20 +98,20 @@ impl Tree {
                 }
                 let lists = &mut reclaim.lists;
                 self.contents(header, |index, length| {
-                    lists.give(self.arena(), index, length);
+                    lists.give(&self.arena, index, length);
                 });
                 if kept {
                     node.strip();
                 } else {
-                    self.table().remove(node.key(), index);
-                    reclaim.give_node(self.arena(), index);
+                    self.table.remove(node.key(), index);
+                    reclaim.give_node(&self.arena, index);
                 }
             }
             reclaim.pages.push(page);
         }
-        reclaim.lists.merge(self.arena());
+        reclaim.lists.merge(&self.arena);
         reclaim.note(visits);
-        self.starved().store(false, Relaxed);
+        self.starved.store(false, Relaxed);
         self.note_eviction();
         true
     }
@@ -120,7 +120,7 @@ impl Tree {
     /// their subtrees. Returns `None` if the walk was interrupted.
     fn survey(&self, visits: u32, hurry: &impl Fn() -> bool) -> Option<Survey> {
         let mut survey = Survey {
-            reached: vec![0; self.arena().taken() / NODE / 64 + 1],
+            reached: vec![0; self.arena.taken() / NODE / 64 + 1],
             nodes: 0,
             words: 0,
         };

@@ -13,7 +13,8 @@ pub(crate) struct Reclaim {
     pub(crate) pages: Vec<Index>,
     /// The first free node; each free node links to the next.
     free: Index,
-    free_nodes: usize,
+    /// The number of free nodes.
+    pub(crate) free_nodes: usize,
     last: Option<Eviction>,
 }
 
@@ -30,11 +31,6 @@ impl Reclaim {
     /// Returns the number of words available for reuse.
     pub(crate) fn free_words(&self) -> usize {
         self.lists.words() + self.free_nodes * NODE
-    }
-
-    /// Returns the number of free nodes.
-    pub(crate) fn free_nodes(&self) -> usize {
-        self.free_nodes
     }
 
     /// Returns the number of visits at which the next eviction, needed because an allocation

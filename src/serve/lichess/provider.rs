@@ -110,7 +110,7 @@ impl Analyses {
                     let _ = thinking.await;
                 }
                 if let Err(problem) = think(&state, work, control, lines).await {
-                    tracing::warn!("an analysis for Lichess failed: {}", problem.detail());
+                    tracing::warn!("an analysis for Lichess failed: {}", problem.detail);
                 }
             }
         });

@@ -13,10 +13,12 @@ use crate::serve::position::Written;
 use crate::serve::problem::Problem;
 use crate::{play, player};
 use shakmaty::{KnownOutcome, Move};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The range of ratings in requests.
-const RATINGS: std::ops::RangeInclusive<u16> = 1..=4000;
+const RATINGS: RangeInclusive<u16> = 1..=4000;
 
 /// A validated request to generate games.
 pub(in crate::serve) struct Writing {
@@ -94,11 +96,7 @@ impl AnalyseRequest {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
         let limits = self.limits.clone().unwrap_or_default();
         let limits = limits.limits(&game, config)?;
-        let most = config.limits.lines;
-        let lines = self.lines.unwrap_or(1);
-        if !(1..=most).contains(&lines) {
-            return Err(Problem::field("lines", format!("must be 1 to {most}")));
-        }
+        let lines = within("lines", self.lines.unwrap_or(1), 1..=config.limits.lines)?;
         let mut settings = config.player.clone();
         settings.agent = self.agent.unwrap_or(AgentKind::Mcts);
         settings.analyse_mode = true;
@@ -127,10 +125,7 @@ impl EvalRequest {
             let elo = elo.unwrap_or(either);
             (elo, opponent.unwrap_or(elo))
         });
-        let usual = match ratings {
-            Some(_) => "human",
-            None => "main",
-        };
+        let usual = ratings.map_or("main", |_| "human");
         Ok((game, self.network.as_deref().unwrap_or(usual), ratings))
     }
 }
@@ -142,13 +137,8 @@ impl JudgeRequest {
         config: &Config,
     ) -> Result<(Game, Option<u64>), Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
-        let most = config.limits.nodes;
-        match self.nodes {
-            Some(nodes) if !(1..=most).contains(&nodes) => {
-                Err(Problem::field("nodes", format!("must be 1 to {most}")))
-            }
-            nodes => Ok((game, nodes)),
-        }
+        let checked = |nodes| within("nodes", nodes, 1..=config.limits.nodes);
+        Ok((game, self.nodes.map(checked).transpose()?))
     }
 }
 
@@ -163,11 +153,7 @@ impl PeopleRequest {
 impl GenerateRequest {
     pub(in crate::serve) fn writing(&self, config: &Config) -> Result<Writing, Problem> {
         let game = written(&None, &self.moves, None).game(config.limits.moves)?;
-        let most = config.limits.games;
-        let games = self.games.unwrap_or(1);
-        if !(1..=most).contains(&games) {
-            return Err(Problem::field("games", format!("must be 1 to {most}")));
-        }
+        let games = within("games", self.games.unwrap_or(1), 1..=config.limits.games)?;
         let usual = Sampling::default();
         let sampling = Sampling {
             temperature: warmth(self.temperature)?.unwrap_or(usual.temperature),
@@ -209,12 +195,8 @@ impl ExplainRequest {
 
     /// Returns the number of steps in which to imagine the future, if requested.
     pub(in crate::serve) fn steps(&self) -> Result<Option<usize>, Problem> {
-        match self.steps {
-            Some(steps) if !(1..=100).contains(&steps) => {
-                Err(Problem::field("steps", "must be 1 to 100"))
-            }
-            steps => Ok(steps.map(usize::from)),
-        }
+        let checked = |steps| within("steps", usize::from(steps), 1..=100);
+        self.steps.map(checked).transpose()
     }
 
     /// Returns whether attention maps are requested.
@@ -285,22 +267,26 @@ pub(super) fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, P
     }
 }
 
-fn warmth(temperature: Option<f32>) -> Result<Option<f32>, Problem> {
-    match temperature {
-        Some(temperature) if !(0.0..=100.0).contains(&temperature) => {
-            Err(Problem::field("temperature", "must be 0 to 100"))
-        }
-        temperature => Ok(temperature),
+/// Returns a field's value if it is in a range.
+pub(in crate::serve) fn within<T: PartialOrd + Display>(
+    field: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<T, Problem> {
+    if range.contains(&value) {
+        return Ok(value);
     }
+    let (least, most) = range.into_inner();
+    Err(Problem::field(field, format!("must be {least} to {most}")))
+}
+
+fn warmth(temperature: Option<f32>) -> Result<Option<f32>, Problem> {
+    let checked = |it| within("temperature", it, 0.0..=100.0);
+    temperature.map(checked).transpose()
 }
 
 fn share(field: &str, share: Option<f32>) -> Result<Option<f32>, Problem> {
-    match share {
-        Some(share) if !(0.0..=1.0).contains(&share) => {
-            Err(Problem::field(field, "must be 0 to 1"))
-        }
-        share => Ok(share),
-    }
+    share.map(|it| within(field, it, 0.0..=1.0)).transpose()
 }
 
 fn rate(
@@ -319,12 +305,9 @@ fn rate(
 
 impl Thinking {
     fn limits(&self, game: &Game, config: &Config) -> Result<play::Limits, Problem> {
-        let (most_nodes, most_time) = (config.limits.nodes, config.limits.time);
-        if let Some(nodes) = self.nodes
-            && !(1..=most_nodes).contains(&nodes)
-        {
-            let detail = format!("must be 1 to {most_nodes}");
-            return Err(Problem::field("limits.nodes", detail));
+        let most_time = config.limits.time;
+        if let Some(nodes) = self.nodes {
+            within("limits.nodes", nodes, 1..=config.limits.nodes)?;
         }
         let move_time = self.movetime_ms.map(Duration::from_millis);
         if move_time.is_some_and(|time| time > most_time) {

@@ -165,8 +165,8 @@ pub(in crate::serve) async fn agents(
         agents,
         networks: networks.iter().map(describe).collect(),
         judge: state.config.judge.as_ref().map(|judge| JudgeDescription {
-            name: judge.name().to_owned(),
-            nodes: judge.nodes(),
+            name: judge.name.clone(),
+            nodes: judge.nodes,
         }),
         limits: LimitsDescription {
             body_bytes: limits.body,

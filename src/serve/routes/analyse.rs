@@ -9,7 +9,7 @@ use crate::serve::players::Event;
 use crate::serve::problem::Problem;
 use crate::serve::request::AnalyseRequest;
 use crate::serve::state::{State, StopOnDrop};
-use crate::serve::stream::{EVENTS, Format, NDJSON, Piece};
+use crate::serve::stream::{EVENTS, Format, NDJSON};
 use axum::Json;
 use axum::extract::{Extension, State as Shared};
 use axum::http::HeaderMap;
@@ -33,16 +33,6 @@ pub(in crate::serve) enum Update {
     Result(Box<MoveAnswer>),
     /// The reason why there is no result; this is the last line.
     Error(Problem),
-}
-
-impl Piece for Update {
-    fn name(&self) -> &'static str {
-        match self {
-            Update::Info(_) => "info",
-            Update::Result(_) => "result",
-            Update::Error(_) => "error",
-        }
-    }
 }
 
 /// Analyses a position and returns one or more lines. With `Accept: text/event-stream` or

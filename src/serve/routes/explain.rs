@@ -10,7 +10,7 @@ use crate::serve::body::Body;
 use crate::serve::media::{HTML, JSON, preferred};
 use crate::serve::networks::Eager;
 use crate::serve::problem::Problem;
-use crate::serve::request::{AttentionRequest, ExplainRequest, Look};
+use crate::serve::request::{AttentionRequest, ExplainRequest, Look, within};
 use crate::serve::state::State;
 use axum::Json;
 use axum::extract::State as Shared;
@@ -102,9 +102,9 @@ pub(in crate::serve) async fn attention(
     })
     .await?;
     let layers = attention.layers.len();
-    let layer = chosen("layer", layer, layers, layers)?;
+    let layer = within("layer", layer.unwrap_or(layers), 1..=layers)?;
     let maps = &attention.layers[layer - 1].weights;
-    let head = chosen("head", head, maps.len(), 1)?;
+    let head = within("head", head.unwrap_or(1), 1..=maps.len())?;
     Ok(Json(AttentionAnswer {
         network,
         layer,
@@ -113,15 +113,6 @@ pub(in crate::serve) async fn attention(
         heads: maps.len(),
         weights: maps[head - 1].chunks(64).map(<[f32]>::to_vec).collect(),
     }))
-}
-
-/// Returns a request's number, from 1, or the default.
-fn chosen(field: &str, number: Option<usize>, most: usize, usual: usize) -> Result<usize, Problem> {
-    let number = number.unwrap_or(usual);
-    match (1..=most).contains(&number) {
-        true => Ok(number),
-        false => Err(Problem::field(field, format!("must be 1 to {most}"))),
-    }
 }
 
 /// Reads a network's internals on a separate thread.

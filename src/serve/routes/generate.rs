@@ -14,7 +14,7 @@ use crate::serve::players::run_in_turn;
 use crate::serve::problem::Problem;
 use crate::serve::request::{GenerateRequest, Writing};
 use crate::serve::state::State;
-use crate::serve::stream::{self, EVENTS, Format, NDJSON, Piece};
+use crate::serve::stream::{self, EVENTS, Format, NDJSON};
 use axum::Json;
 use axum::extract::{Extension, State as Shared};
 use axum::http::HeaderMap;
@@ -70,15 +70,6 @@ pub(in crate::serve) enum GameUpdate {
     Error(Problem),
 }
 
-impl Piece for GameUpdate {
-    fn name(&self) -> &'static str {
-        match self {
-            GameUpdate::Game(_) => "game",
-            GameUpdate::Error(_) => "error",
-        }
-    }
-}
-
 /// Generates games with a network of the family gpt, as JSON or, with `Accept:
 /// application/x-chess-pgn`, as PGN. With `text/event-stream`, `application/x-ndjson` and PGN, each
 /// game is sent as soon as it is finished. Generation stops when the client disconnects.
@@ -116,18 +107,12 @@ pub(in crate::serve) async fn generate(
     let games = ReceiverStream::new(write(&state, networks.clone(), writing, open)?);
     let beat = state.config.limits.beat();
     if kind == PGN {
-        let games = games.map(|game| match game {
-            Ok(game) => Ok(game.pgn),
-            // PGN cannot express it.
-            Err(problem) => Err(format!("{problem:?}")),
-        });
+        // PGN cannot express problems.
+        let games = games.map(|game| game.map(|it| it.pgn).map_err(|it| format!("{it:?}")));
         return Ok(stream::text(PGN, games, beat));
     }
     if let Some(format) = Format::of(kind) {
-        let games = games.map(|game| match game {
-            Ok(game) => GameUpdate::Game(game),
-            Err(problem) => GameUpdate::Error(problem),
-        });
+        let games = games.map(|game| game.map_or_else(GameUpdate::Error, GameUpdate::Game));
         return Ok(format.respond(games, beat));
     }
     let games: Result<Vec<WrittenGame>, Problem> = games.collect().await;

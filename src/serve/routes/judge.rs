@@ -45,10 +45,10 @@ pub(in crate::serve) async fn judge(
     let (game, nodes) = request.question(&state.config)?;
     let judge = state.config.judge.clone();
     let judge = judge.ok_or_else(|| Problem::no_judge(""))?;
-    let nodes = nodes.unwrap_or(judge.nodes());
+    let nodes = nodes.unwrap_or(judge.nodes);
     let mut answer = JudgeAnswer {
         asked: Asked::of(&game),
-        judge: judge.name().to_owned(),
+        judge: judge.name.clone(),
         nodes,
         evaluation: None,
         moves: Vec::new(),

@@ -9,9 +9,9 @@ use crate::serve::networks::{Loaded, Networks};
 use crate::serve::players::run_in_turn;
 use crate::serve::problem::Problem;
 use crate::serve::request::{ReviewRequest, Reviewing};
-use crate::serve::reviews::{AskedPeople, BegunGame, ReviewedGame, Reviewer, SearchedPly, Told};
+use crate::serve::reviews::{ReviewUpdate, ReviewedGame, Reviewer};
 use crate::serve::state::State;
-use crate::serve::stream::{EVENTS, Format, NDJSON, Piece};
+use crate::serve::stream::{EVENTS, Format, NDJSON};
 use axum::Json;
 use axum::extract::{Extension, State as Shared};
 use axum::http::{HeaderMap, header};
@@ -27,14 +27,6 @@ use utoipa::ToSchema;
 /// A review's body may have this many times the usual limit, because it may contain scores.
 pub(in crate::serve) const REVIEW_TIMES: usize = 16;
 
-/// The end of a review.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ToSchema))]
-pub(in crate::serve) struct ReviewEnd {
-    /// The games' summary, and the games that could not be read.
-    summary: Summary,
-}
-
 /// Reviewed games.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
@@ -42,50 +34,6 @@ pub(in crate::serve) struct ReviewAnswer {
     pub(super) games: Vec<ReviewedGame>,
     /// The games' summary, and the games that could not be read.
     summary: Summary,
-}
-
-/// A line of a stream.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ToSchema))]
-#[serde(tag = "event", rename_all = "lowercase")]
-pub(in crate::serve) enum ReviewUpdate {
-    /// A game's review begins.
-    Game(Box<BegunGame>),
-    /// A position was searched, in no particular order.
-    Ply(SearchedPly),
-    /// The human-move model is evaluating moves.
-    People(AskedPeople),
-    /// A game's review.
-    Review(Box<ReviewedGame>),
-    /// The last line, after all games.
-    Result(Box<ReviewEnd>),
-    /// The reason why the review ends early; this is the last line.
-    Error(Problem),
-}
-
-impl Piece for ReviewUpdate {
-    fn name(&self) -> &'static str {
-        match self {
-            ReviewUpdate::Game(_) => "game",
-            ReviewUpdate::Ply(_) => "ply",
-            ReviewUpdate::People(_) => "people",
-            ReviewUpdate::Review(_) => "review",
-            ReviewUpdate::Result(_) => "result",
-            ReviewUpdate::Error(_) => "error",
-        }
-    }
-}
-
-impl From<Told> for ReviewUpdate {
-    fn from(told: Told) -> ReviewUpdate {
-        match told {
-            Told::Game(game) => ReviewUpdate::Game(Box::new(game)),
-            Told::Ply(ply) => ReviewUpdate::Ply(ply),
-            Told::People(people) => ReviewUpdate::People(people),
-            Told::Review(review) => ReviewUpdate::Review(Box::new(review)),
-            Told::Summary(summary) => ReviewUpdate::Result(Box::new(ReviewEnd { summary })),
-        }
-    }
 }
 
 /// Reviews games: marks, reasons in words, and the moves that people of each rating play. The scores
@@ -193,7 +141,7 @@ fn start(
             human: networks.human.as_ref().ok(),
             threads: state.config.limits.parallel,
             control,
-            tell: &|told| updates.try_send(told.into()).is_ok(),
+            tell: &|update| updates.try_send(update).is_ok(),
             count_nodes: &|nodes| {
                 state.metrics.nodes.inc_by(nodes);
             },

@@ -195,10 +195,7 @@ impl<'l, 'a> Reader<'l, 'a> {
     }
 
     fn end(&self) -> Result<(), Refusal> {
-        match self.peek() {
-            None => Ok(()),
-            Some(_) => Err(self.refusal()),
-        }
+        self.peek().map_or(Ok(()), |_| Err(self.refusal()))
     }
 
     /// Reads `class Network(Module):` and returns the name of the class.

@@ -26,7 +26,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], classes: &Classes) -> Result<Storages<'a
         PickleError::TooLarge(_) | PickleError::Truncated => Refusal::Senseless(bytes.len()),
     })?;
     let mut storages = Storages::new();
-    for object in pickle.objects() {
+    for object in &pickle.objects {
         match object {
             Object::Callable(Callable::Class(class)) if !classes.contains_key(*class) => {
                 return Err(Refusal::Global(excerpt(&format!("__torch__.{class}"))));

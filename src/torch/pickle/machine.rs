@@ -453,7 +453,7 @@ impl<'a> Machine<'a> {
             shape.collect::<Option<_>>()?,
             strides.iter().map(size).collect::<Option<_>>()?,
         );
-        view.filter(|view| !self.has_code || view.last() <= storage.len)
+        view.filter(|view| !self.has_code || view.last <= storage.len)
     }
 
     fn size(&self, id: Id) -> Option<usize> {

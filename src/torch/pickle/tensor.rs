@@ -27,10 +27,14 @@ pub(super) const MOST_DIMENSIONS: usize = 8;
 pub(crate) struct View<'a> {
     pub storage: Storage<'a>,
     offset: usize,
-    shape: Vec<i64>,
+    /// The shape of the tensor.
+    pub shape: Vec<i64>,
     strides: Vec<usize>,
-    count: usize,
-    last: usize,
+    /// The number of elements.
+    pub count: usize,
+    /// The index of the last element in the storage. For an empty tensor, returns the index
+    /// that the formula for the last element yields.
+    pub(super) last: usize,
 }
 
 impl<'a> View<'a> {
@@ -66,22 +70,6 @@ impl<'a> View<'a> {
     /// Returns the dtype of the tensor.
     pub fn kind(&self) -> Kind {
         self.storage.kind
-    }
-
-    /// Returns the shape of the tensor.
-    pub fn shape(&self) -> &[i64] {
-        &self.shape
-    }
-
-    /// Returns the number of elements.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Returns the index of the last element in the storage. For an empty tensor, returns the index
-    /// that the formula for the last element yields.
-    pub(super) fn last(&self) -> usize {
-        self.last
     }
 
     /// Builds the tensor from the bytes of its storage. Returns `None` if there are fewer bytes

@@ -1,6 +1,6 @@
 //! A tiny network for tests, which is created at run time.
 
-use super::Module;
+use super::module::tests::building::BuiltModule;
 use crate::backend::Metadata;
 use crate::backend::metadata::RECORD;
 use crate::backend::metadata::tests::metadata;
@@ -62,18 +62,18 @@ pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
 
 /// Returns the bytes of a file with the network's tensors but a different `forward`.
 pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
-    let mut module = Module::create("__torch__.Tiny").unwrap();
+    let mut module = BuiltModule::create("__torch__.Tiny");
     for (name, tensor) in tensors() {
         if tensor.kind() == Kind::Float {
-            module.register_parameter(name, &tensor).unwrap();
+            module.register_parameter(name, &tensor);
         } else {
-            module.register_buffer(name, &tensor).unwrap();
+            module.register_buffer(name, &tensor);
         }
     }
-    module.define(forward).unwrap();
+    module.define(forward);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tiny.pt");
-    module.save(&path).unwrap();
+    module.save(&path);
     let mut file = std::fs::read(&path).unwrap();
     if let Some(metadata) = metadata {
         let mut zip = ZipWriter::new_append(Cursor::new(&mut file)).unwrap();

@@ -72,13 +72,13 @@ fn numbers(tensor: &Tensor) -> Vec<f32> {
 #[test]
 fn tensors_and_texts_are_shared() {
     let results = together(3, TIMEOUT, |world| {
-        let tensor = Tensor::from_slice(&[1f32, world.rank() as f32]);
+        let tensor = Tensor::from_slice(&[1f32, world.rank as f32]);
         world.sum(&tensor, "testing").unwrap();
         let sum = numbers(&tensor);
-        let tensor = Tensor::from_slice(&[world.rank() as f32 + 5.0]);
+        let tensor = Tensor::from_slice(&[world.rank as f32 + 5.0]);
         world.broadcast(&tensor, "testing").unwrap();
         world.barrier("testing").unwrap();
-        let text = "€".repeat(3 - world.rank());
+        let text = "€".repeat(3 - world.rank);
         (
             sum,
             numbers(&tensor),
@@ -96,7 +96,7 @@ fn a_wish_of_one_is_granted_to_all_in_the_same_step() {
         let mut agreement = Agreement::new(&world);
         let mut step = 0;
         loop {
-            let wish = world.rank() == 1 && step == 3;
+            let wish = world.rank == 1 && step == 3;
             if agreement.ask([false, wish]).unwrap() == [false, true] {
                 return step;
             }
@@ -132,7 +132,7 @@ fn many_groups_begin_their_operations_at_the_same_time() {
 
 #[test]
 fn a_process_that_is_gone_is_told_of_at_once() {
-    let results = together(2, TIMEOUT, |world| match world.rank() {
+    let results = together(2, TIMEOUT, |world| match world.rank {
         1 => None,
         _ => Some(world.barrier("testing").unwrap_err()),
     });
@@ -160,7 +160,7 @@ fn a_process_that_hangs_is_waited_for_no_longer_than_agreed() {
         let (leave, left) = bounded(1);
         let results = try_together(2, Duration::from_secs(2) * factor, move |world| {
             let world = world?;
-            if world.rank() == 1 {
+            if world.rank == 1 {
                 let _ = left.recv_timeout(PATIENCE);
                 return Ok(None);
             }
@@ -220,7 +220,7 @@ fn gradients_are_summed_in_every_order() {
         for step in 0..3 {
             let weights = buckets.weights(Kind::Float, &parameters);
             let used = if step == 2 { 2 } else { 5 };
-            let factor = (world.rank() + 1) as f64;
+            let factor = (world.rank + 1) as f64;
             let mut loss = Tensor::zeros([], (Kind::Float, Device::Cpu));
             for tensor in &weights.tensors()[..used] {
                 loss += (tensor * tensor * factor).sum(Kind::Float);

@@ -8,8 +8,10 @@ use tch::{Device, Kind, Tensor};
 /// The processes of a run, possibly only this one.
 #[derive(Debug)]
 pub struct World {
-    rank: usize,
-    size: usize,
+    /// This process's rank, from 0.
+    pub rank: usize,
+    /// The number of processes.
+    pub size: usize,
     members: Option<Members>,
 }
 
@@ -57,16 +59,6 @@ impl World {
         // from a network that does not work.
         world.barrier("joining the others")?;
         Ok(world)
-    }
-
-    /// Returns this process's rank, from 0.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// Returns the number of processes.
-    pub fn size(&self) -> usize {
-        self.size
     }
 
     /// Returns whether this process trains alone.

@@ -123,7 +123,7 @@ impl Games {
     /// Returns the augmented games.
     fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
         let chances = self.chances(&batch);
-        let vocabulary = self.model.vocabulary();
+        let vocabulary = &self.model.vocabulary;
         let games = batch.columns.games.into_par_iter().zip(chances);
         let changed = games.map(
             |(game, chance): (GameTokens, Chance)| match chance.random_moves {
@@ -146,7 +146,7 @@ impl Games {
             .map(|(game, _)| game.tokens.len() as i64 - 1)
             .collect();
         let longest = lengths.first().copied().unwrap_or(0);
-        let padding = i64::from(self.model.vocabulary().padding());
+        let padding = i64::from(self.model.vocabulary.padding());
         let padded = |tokens: &[u16], filling: i64| -> Vec<i64> {
             let tokens = tokens.iter().map(|&token| i64::from(token));
             let filling = std::iter::repeat(filling);
@@ -183,7 +183,7 @@ impl Games {
             })
             .collect();
         let whole: Vec<&GameTokens> = games.iter().map(|(game, _)| game).collect();
-        let vocabulary = self.model.vocabulary();
+        let vocabulary = &self.model.vocabulary;
         GameSamples {
             rules: Rules::of(&whole, longest as usize, vocabulary, self.told, self.device),
             tokens: rows(&|tokens| padded(&tokens[..tokens.len() - 1], padding)),
@@ -251,8 +251,8 @@ impl Objective for Games {
 
     fn examples(&self, _config: &TrainConfig) -> examples::Games {
         examples::Games {
-            vocabulary: self.model.vocabulary().clone(),
-            context: self.model.model().context as usize,
+            vocabulary: self.model.vocabulary.clone(),
+            context: self.model.config.context as usize,
         }
     }
 
@@ -268,7 +268,7 @@ impl Objective for Games {
         let lengths = send(&lengths, self.device);
         // A result that is shown to the network is not a target.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
-        let results = match self.model.model().outcome {
+        let results = match self.model.config.outcome {
             true => &lengths * open,
             false => lengths.zeros_like(),
         };

@@ -131,7 +131,7 @@ pub(in crate::train) struct HorizonOutputs {
 impl Horizon {
     /// Uploads the inputs and targets that concern the futures of a batch.
     fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
-        let horizon = self.model.model().horizon;
+        let horizon = self.model.config.horizon;
         // If there are no moves, the number of rows cannot be inferred.
         let rows = noised.noise.len() as i64;
         let integers = |values: &[i64], shape: &[i64]| send(values, self.device).view(shape);
@@ -159,7 +159,7 @@ impl Horizon {
                 noise: floats(&noised.noise),
             },
             weight: &learned
-                * (&changed * (self.model.model().changed as f64 - 1.0) + 1.0)
+                * (&changed * (self.model.config.changed as f64 - 1.0) + 1.0)
                 * of_squares,
             squares,
             learned,
@@ -272,7 +272,7 @@ impl Objective for Horizon {
         let training = &config.diffusion;
         let model: Diffusion = build(&config.architecture()?, device)?;
         Ok(Horizon {
-            noise: Noise::new(model.model(), training, 0),
+            noise: Noise::new(&model.config, training, 0),
             model,
             positions,
             own: Decoding::step_by_step(training.own_steps),
@@ -297,7 +297,7 @@ impl Objective for Horizon {
     fn examples(&self, config: &TrainConfig) -> examples::Horizon {
         examples::Horizon {
             positions: self.positions.examples(config),
-            plies: self.model.model().horizon as usize,
+            plies: self.model.config.horizon as usize,
         }
     }
 
@@ -311,7 +311,7 @@ impl Objective for Horizon {
         &self,
         batch: Batch<HorizonColumns>,
     ) -> Result<(HorizonSamples, Tensor), TrainError> {
-        let noised = (self.model.model().horizon > 0).then(|| self.noise.apply(&batch));
+        let noised = (self.model.config.horizon > 0).then(|| self.noise.apply(&batch));
         let Batch {
             columns,
             next,
@@ -335,7 +335,7 @@ impl Objective for Horizon {
             Some((future, noised)) => {
                 let is_there = |counts: &[f32]| {
                     let counts = send(counts, self.device);
-                    positions.weight() * counts.gt(0.0).to_kind(Kind::Float)
+                    &positions.targets.weight * counts.gt(0.0).to_kind(Kind::Float)
                 };
                 [
                     is_there(&noised.boards),
@@ -346,7 +346,7 @@ impl Objective for Horizon {
                     sum(&future.moves.ge(0)),
                 ]
             }
-            None => TERMS.map(|_| positions.weight().zeros_like()),
+            None => TERMS.map(|_| positions.targets.weight.zeros_like()),
         };
         let weights = Tensor::cat(&[weights, Tensor::stack(&own, 0)], 0);
         let future = future.map(|(future, _)| future);
@@ -354,7 +354,7 @@ impl Objective for Horizon {
     }
 
     fn forward(&self, weights: &Weights, samples: &HorizonSamples) -> HorizonOutputs {
-        let (rows, wanted) = (samples.positions.rows(), self.positions.wanted());
+        let (rows, wanted) = (&samples.positions.rows, self.positions.wanted);
         let denoise = |futures: &Futures| {
             let with_values = self.learns_values;
             self.model
@@ -372,36 +372,33 @@ impl Objective for Horizon {
         let unaided = self
             .is_validation
             .then(|| denoise(&self.model.unknown(rows)));
-        match unaided {
-            Some(unaided) => HorizonOutputs {
-                present: unaided.present,
-                future: aided.future,
-                unaided: unaided.future.map(|future| DenoisedFuture {
-                    squares: future.squares
-                        + self.model.calibration(rows, self.model.model().horizon),
-                    ..future
-                }),
-            },
-            None => HorizonOutputs {
-                present: aided.present,
-                future: aided.future,
-                unaided: None,
-            },
+        let calibration = || self.model.calibration(rows, self.model.config.horizon);
+        let (present, unaided) = match unaided {
+            Some(unaided) => (unaided.present, unaided.future),
+            None => (aided.present, None),
+        };
+        HorizonOutputs {
+            present,
+            future: aided.future,
+            unaided: unaided.map(|future| DenoisedFuture {
+                squares: future.squares + calibration(),
+                ..future
+            }),
         }
     }
 
     fn values(&self, outputs: &HorizonOutputs, samples: &HorizonSamples) -> Vec<Tensor> {
         let mut values = self.positions.values(&outputs.present, &samples.positions);
         let (Some(imagined), Some(future)) = (&outputs.future, &samples.future) else {
-            let none = samples.positions.weight().zeros_like();
+            let none = samples.positions.targets.weight.zeros_like();
             values.extend(TERMS.map(|_| none.shallow_clone()));
             return values;
         };
         let mean =
             |hits: &Tensor, counted: &Tensor| sum(&(hits * counted)) / sum(counted).clamp_min(1.0);
         let squares = classification(&imagined.squares, &future.squares);
-        let plies = self.model.model().horizon;
-        let calibration = self.model.calibration(samples.positions.rows(), plies);
+        let plies = self.model.config.horizon;
+        let calibration = self.model.calibration(&samples.positions.rows, plies);
         let right = hits(&(&imagined.squares + calibration), &future.squares);
         let changed = &future.learned * &future.changed;
         let (moves, move_hits) = match &imagined.moves {
@@ -412,7 +409,7 @@ impl Objective for Horizon {
                 (sum(&(loss * &future.move_weight)), mean(&hits, &learned))
             }
             None => {
-                let none = samples.positions.weight().zeros_like();
+                let none = samples.positions.targets.weight.zeros_like();
                 (none.shallow_clone(), none)
             }
         };
@@ -422,7 +419,7 @@ impl Objective for Horizon {
             moves,
             match &imagined.q {
                 Some(q) => mean(&(q - &future.q).square(), &future.exists),
-                None => samples.positions.weight().zeros_like(),
+                None => samples.positions.targets.weight.zeros_like(),
             },
             mean(&right, &future.learned),
             mean(&right, &changed),

@@ -41,7 +41,7 @@ pub(in crate::train) struct Positions {
     /// first words.
     words: Option<Tensor>,
     /// The outputs that the network should compute.
-    wanted: OutputSet,
+    pub(super) wanted: OutputSet,
     softening: Softening,
     augment: AugmentConfig,
     teacher: Option<Teacher>,
@@ -75,21 +75,9 @@ fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
 #[derive(Debug)]
 pub(in crate::train) struct PositionSamples {
     /// The network's input rows, i64 [B, words].
-    rows: Tensor,
-    targets: Targets,
+    pub(super) rows: Tensor,
+    pub(super) targets: Targets,
     teacher: Option<TeacherOutputs>,
-}
-
-impl PositionSamples {
-    /// Returns the network's input rows, i64 [B, words].
-    pub(super) fn rows(&self) -> &Tensor {
-        &self.rows
-    }
-
-    /// Returns the weight of each sample, f32 `[B]`.
-    pub(super) fn weight(&self) -> &Tensor {
-        &self.targets.weight
-    }
 }
 
 impl Positions {
@@ -98,11 +86,6 @@ impl Positions {
         let positions = crate::network::Positions::Rows(rows);
         self.model
             .forward(weights, &Pass::new(positions, self.wanted))
-    }
-
-    /// Returns the outputs that the network should compute.
-    pub(super) fn wanted(&self) -> OutputSet {
-        self.wanted
     }
 }
 

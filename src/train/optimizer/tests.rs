@@ -350,7 +350,7 @@ fn a_restored_optimizer_goes_on_bit_by_bit() {
         let new = || Optimizer::new(&config, &[], &problem.parameters, EXACT);
         let (mut whole, mut flat) = (new(), problem.start());
         problem.train(&mut whole, &mut flat, 10);
-        let (steps, memory, mut copy) = (whole.steps(), whole.memory(), flat.copy());
+        let (steps, memory, mut copy) = (whole.steps, whole.memory(), flat.copy());
         let expected = problem.train(&mut whole, &mut flat, 10);
         let mut restored = new();
         restored.restore(steps, &memory);
@@ -378,7 +378,7 @@ fn another_optimizer_takes_over() {
         problem.train(&mut first, &mut flat, 20);
         let loss = problem.loss(&flat).double_value(&[]);
         let mut second = with(after);
-        second.restore(first.steps(), &first.memory());
+        second.restore(first.steps, &first.memory());
         problem.train(&mut second, &mut flat, 20);
         let later = problem.loss(&flat).double_value(&[]);
         assert!(later < loss, "{before:?} to {after:?}: {loss} to {later}");
@@ -398,7 +398,7 @@ fn frozen_parameters_stay_and_count_for_nothing() {
     problem.train(&mut free, &mut flat, 5);
     // Momentum from before the freeze must not move the frozen parameters either.
     let mut optimizer = Optimizer::new(&config, &frozen, &problem.parameters, EXACT);
-    optimizer.restore(free.steps(), &free.memory());
+    optimizer.restore(free.steps, &free.memory());
     let before: Vec<f64> = Vec::try_from(&flat).unwrap();
     let gradient = problem.gradient(&flat);
     let norm = optimizer.step(&mut flat, &gradient, 0.01, &Threads::one());

@@ -47,7 +47,7 @@ impl Trainer {
     /// [`TrainError::Group`] if another process is gone.
     pub fn join(mut self, world: impl Into<Arc<World>>) -> Result<Trainer, TrainError> {
         let world = world.into();
-        Trainer::check_split(&self.config, world.size())?;
+        Trainer::check_split(&self.config, world.size)?;
         self.world = world;
         let own = serde_json::to_string(&self.config).expect("plain data");
         if self.world.share(&own, "comparing configurations")? != own {
@@ -84,8 +84,8 @@ impl Trainer {
     /// Returns this process's part of every batch.
     pub(super) fn shard(&self) -> RankShard {
         RankShard {
-            rank: self.world.rank(),
-            world_size: self.world.size(),
+            rank: self.world.rank,
+            world_size: self.world.size,
         }
     }
 }

@@ -22,7 +22,8 @@ use tch::{Device, Tensor};
 #[derive(Debug)]
 pub(super) struct Replicas<O> {
     replicas: Vec<Replica<O>>,
-    threads: Threads,
+    /// The threads, one for each replica.
+    pub threads: Threads,
 }
 
 /// One replica. Replicas share the memory of the parameters, but no tensor handles.
@@ -87,11 +88,6 @@ impl<O: Objective> Replicas<O> {
     /// Returns the kind of examples that the replicas train on.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.replicas[0].learner.objective.examples(config)
-    }
-
-    /// Returns the threads, one for each replica.
-    pub fn threads(&self) -> &Threads {
-        &self.threads
     }
 
     /// Computes the gradient of this process's part of a batch, and adds it to the replicas'

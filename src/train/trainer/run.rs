@@ -246,7 +246,7 @@ impl Trainer {
         let mut validated = None;
         if validates && session.validates {
             let started = Instant::now();
-            let threads = session.replicas.threads();
+            let threads = &session.replicas.threads;
             match self.validate::<O>(session.options.threads, threads) {
                 Err(TrainError::Loader(nothing @ LoaderError::NothingKept { .. })) => {
                     session.validates = false;

@@ -65,7 +65,7 @@ impl Trainer {
                 let targets = (&prepared.target_weight, &prepared.target_count);
                 window.add(&losses, targets, &losses.total);
             }
-            if window.samples() >= self.config.validation_samples {
+            if window.samples >= self.config.validation_samples {
                 break;
             }
         }

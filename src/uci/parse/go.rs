@@ -66,10 +66,7 @@ impl Go {
                 unknown => parsed.skipped.push(unknown.to_owned()),
             }
         }
-        match perft {
-            Some(depth) => Command::Perft(depth),
-            None => Command::Go(go),
-        }
+        perft.map_or(Command::Go(go), Command::Perft)
     }
 
     fn set(&mut self, limit: &str, number: u64) {

@@ -134,7 +134,7 @@ impl Translator<'_> {
             Argument::None => f64::from(f32::EPSILON),
             _ => call.arguments.float(3)?,
         };
-        let is_narrow = self.builder.float() != DataType::Float;
+        let is_narrow = self.builder.float != DataType::Float;
         let wide = match is_narrow {
             true => self.cast(&call.x, DataType::Float),
             false => call.x.clone(),
@@ -146,7 +146,7 @@ impl Translator<'_> {
         let root = self.builder.node("Sqrt", &[&mean], vec![]);
         let mut normal = self.builder.node("Div", &[&wide, &root], vec![]);
         if is_narrow {
-            let kind = self.builder.float();
+            let kind = self.builder.float;
             normal = self.cast(&normal, kind);
         }
         match call.arguments.get(2)? {

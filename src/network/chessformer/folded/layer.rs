@@ -45,10 +45,8 @@ struct FoldedNorm {
 impl FoldedNorm {
     fn new(weights: &Weights, norm: &Norm, shift: Option<&Tensor>, target: Target) -> FoldedNorm {
         let bias = norm.bias.map(|bias| &weights[bias]);
-        let shifted = bias.map(|bias| match shift {
-            Some(shift) => bias + shift,
-            None => bias.shallow_clone(),
-        });
+        let shifted =
+            bias.map(|bias| shift.map_or_else(|| bias.shallow_clone(), |shift| bias + shift));
         FoldedNorm {
             width: norm.width,
             epsilon: norm.epsilon,

@@ -84,7 +84,7 @@ fn grown(
 ) -> Result<Tensor, GrowError> {
     let parameters = new.parameters();
     let fresh = Weights::from_flat(fresh, parameters);
-    grow(from, &named(old, flat), new.model(), &fresh, parameters)
+    grow(from, &named(old, flat), &new.config, &fresh, parameters)
 }
 
 /// Returns random parameters. Gains and biases are random as well.

@@ -46,7 +46,7 @@ impl Dit {
         let marks = LearnedMarks::build(builder, width, device);
         let turn = builder.identity("turn", width);
         let condition = builder.scope("condition", |builder| {
-            MoveEmbedding::build(builder, CONDITION, marks.parts())
+            MoveEmbedding::build(builder, CONDITION, &marks.parts)
         });
         let norm = |builder: &mut Builder, name: &str| {
             builder.scope(name, |builder| AdaLnZero::build(builder, width, CONDITION))

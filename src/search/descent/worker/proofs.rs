@@ -79,7 +79,7 @@ impl<E: Environment> SearchWorker<'_, E> {
             self.enter_loss(node);
             return true;
         }
-        self.tree.in_flight().fetch_add(1, Relaxed);
+        self.tree.in_flight.fetch_add(1, Relaxed);
         edge.add_in_flight(1);
         let root = Step {
             edge: 0,

@@ -92,10 +92,8 @@ impl Diagnostics<Games> for Legality {
                 mass: row[2],
             })
             .collect();
-        let share = |part: f32, count: &Count| match count.positions > 0.0 {
-            true => json!(part / count.positions),
-            false => Value::Null,
-        };
+        // Without positions, the quotient is NaN, which becomes null.
+        let share = |part: f32, count: &Count| json!(part / count.positions);
         let (by_ply, situations) = counts.split_at(ROWS);
         let all = by_ply.iter().fold(Count::default(), |sum, row| Count {
             positions: sum.positions + row.positions,

@@ -81,10 +81,8 @@ impl Diagnostics<Horizon> for ByPly {
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let mut found = self.calibration.finish(world)?;
         let sums = totals(&self.sums, world, "summing what was imagined")?;
-        let share = |part: f32, of: f32| match of > 0.0 {
-            true => json!(part / of),
-            false => Value::Null,
-        };
+        // Where there is nothing to share, the quotient is NaN, which becomes null.
+        let share = |part: f32, of: f32| json!(part / of);
         let plies = sums.chunks(FIELDS).filter(|row| row[0] + row[6] > 0.0);
         let plies: Vec<Value> = plies
             .map(|row| {

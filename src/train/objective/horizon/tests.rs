@@ -80,7 +80,7 @@ fn batch(examples: &[WithFuture], first: usize, global_batch: usize) -> Batch<Ho
 
 fn noise() -> Noise {
     let objective = Horizon::for_validation(&plain(), Device::Cpu).unwrap();
-    Noise::new(objective.model.model(), &DiffusionTraining::default(), 7)
+    Noise::new(&objective.model.config, &DiffusionTraining::default(), 7)
 }
 
 fn squares(words: &[i64]) -> Squares {
@@ -391,7 +391,7 @@ fn samples_know_what_the_network_imagines() {
     let flat = objective.model.initial_weights();
     let network = Weights::from_flat(&flat, objective.parameters());
     // Everything is known, as in the last step of decoding.
-    let rows = samples.positions.rows();
+    let rows = &samples.positions.rows;
     let known = objective.with_own(&network, rows, future);
     let imagined = objective.model.imagine(&network, rows, objective.own);
     assert_eq!(
@@ -411,7 +411,7 @@ fn samples_know_what_the_network_imagines() {
     let noised = objective.noise.apply(&batch(&examples, 0, 8));
     assert!((1..8).contains(&noised.own.len()), "{:?}", noised.own);
     let (samples, _) = objective.prepare(batch(&examples, 0, 8)).unwrap();
-    let (rows, future) = (samples.positions.rows(), samples.future.as_ref().unwrap());
+    let (rows, future) = (&samples.positions.rows, samples.future.as_ref().unwrap());
     let known = objective.with_own(&network, rows, future);
     for row in 0..8 {
         let is_told = known.pieces.get(row) == future.known.pieces.get(row);

@@ -1,10 +1,10 @@
 //! Suites of positions with known perft counts.
 
-use super::{SuiteError, lines, read_text};
-use crate::chess::Game;
-use crate::chess::perft::perft;
 use shakmaty::CastlingMode;
 use std::path::Path;
+use tessera::chess::Game;
+use tessera::chess::perft::divide;
+use tessera::eval::{SuiteError, read_text};
 
 /// A position and its known perft counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,8 @@ impl Entry {
             if at > depth || expected > leaves {
                 continue;
             }
-            let counted = perft(game.position(), at);
+            let counted = divide(game.position(), at, &|| false, |_, _| {});
+            let counted = counted.expect("nothing stops it");
             if counted != expected {
                 return Outcome::Wrong {
                     depth: at,
@@ -83,77 +84,15 @@ impl Entry {
 
 /// Reads a suite, which may be compressed with gzip.
 ///
-/// # Errors
-/// [`SuiteError`] with the file and line.
+/// # Panics
+/// With the file and line, if a line is not an entry.
 pub fn read(path: &Path) -> Result<Vec<Entry>, SuiteError> {
     let text = read_text(path)?;
-    let entries = lines(&text)
-        .map(|(line, text)| {
-            Entry::parse(text).map_err(|reason| SuiteError::line(path, line, reason))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    if entries.is_empty() {
-        return Err(SuiteError::Empty {
-            path: path.to_owned(),
-        });
-    }
-    Ok(entries)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
-
-    #[test]
-    fn both_ways_of_writing_counts() {
-        let expected = Entry {
-            fen: START.to_owned(),
-            counts: vec![(1, 20), (2, 400)],
-        };
-        for counts in [" ;D1 20 ;D2 400", "; D1 20; D2 400; "] {
-            assert_eq!(
-                Entry::parse(&format!("{START}{counts}")),
-                Ok(expected.clone())
-            );
-        }
-        for counts in ["", ";", ";D1", ";D0 1", ";D1 x", ";20"] {
-            assert!(
-                Entry::parse(&format!("{START}{counts}")).is_err(),
-                "{counts}"
-            );
-        }
-    }
-
-    #[test]
-    fn outcomes() {
-        let check = |fen: &str, counts: &[(u32, u64)], depth, leaves| {
-            let entry = Entry {
-                fen: fen.to_owned(),
-                counts: counts.to_vec(),
-            };
-            entry.check(CastlingMode::Standard, depth, leaves)
-        };
-        let known = [(1, 20), (2, 400), (3, 1)];
-        assert_eq!(check(START, &known, 2, 1000), Outcome::Right(420));
-        assert_eq!(check(START, &known, 2, 100), Outcome::Right(20));
-        let wrong = Outcome::Wrong {
-            depth: 3,
-            expected: 1,
-            counted: 8902,
-        };
-        assert_eq!(check(START, &known, 3, 1000), wrong);
-        let kings = "8/8/8/8/8/8/8/8 w - - 0 1";
-        assert!(matches!(check(kings, &known, 1, 1000), Outcome::Refused(_)));
-    }
-
-    proptest! {
-        #[test]
-        fn parsing_never_panics(line in "\\PC*", counts in "(;D[0-9]{1,30} [0-9]{1,30} ?){0,4}") {
-            let _ = Entry::parse(&line);
-            let _ = Entry::parse(&format!("{START} {counts}"));
-        }
-    }
+    let lines = (1..).zip(text.lines().map(str::trim));
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let entries = lines.map(|(number, line)| {
+        let place = || format!("{}:{number}", path.display());
+        Entry::parse(line).unwrap_or_else(|reason| panic!("{}: {reason}", place()))
+    });
+    Ok(entries.collect())
 }

@@ -94,7 +94,6 @@ fn problem(description: &str) -> RefOr<Response> {
 }
 
 /// Returns the endpoints' description in OpenAPI 3.1.
-#[must_use]
 pub(super) fn openapi() -> Document {
     Api::openapi()
 }

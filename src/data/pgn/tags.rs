@@ -142,7 +142,7 @@ mod tests {
         let pairs = tags.by_ref();
         let pairs = pairs.map(|(name, value)| (string(name), string(&value)));
         let pairs = pairs.collect();
-        (pairs, string(&tags.rest))
+        (pairs, string(tags.rest))
     }
 
     #[test]

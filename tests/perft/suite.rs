@@ -88,11 +88,16 @@ impl Entry {
 /// With the file and line, if a line is not an entry.
 pub fn read(path: &Path) -> Result<Vec<Entry>, SuiteError> {
     let text = read_text(path)?;
-    let lines = (1..).zip(text.lines().map(str::trim));
+    // Lines of one suite contain control characters.
+    let trimmed = |line: &str| {
+        line.trim_matches(|c: char| c.is_control() || c == ' ')
+            .to_owned()
+    };
+    let lines = (1..).zip(text.lines().map(trimmed));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let entries = lines.map(|(number, line)| {
         let place = || format!("{}:{number}", path.display());
-        Entry::parse(line).unwrap_or_else(|reason| panic!("{}: {reason}", place()))
+        Entry::parse(&line).unwrap_or_else(|reason| panic!("{}: {reason}", place()))
     });
     Ok(entries.collect())
 }

@@ -503,10 +503,10 @@ impl<F: Factory> Player<F> {
 
 /// Returns the problem of a human-like network that is named, although the agent does not use it.
 fn unreadable_spare(settings: &Settings) -> Option<String> {
-    let path = settings.human_net.clone()?;
-    let source = File::open(&path).err()?;
     let is_spare = settings.agent != AgentKind::Human;
-    is_spare.then(|| LoadError::Read { path, source }.to_string())
+    let path = settings.human_net.clone().filter(|_| is_spare)?;
+    let source = File::open(&path).err()?;
+    Some(LoadError::Read { path, source }.to_string())
 }
 
 /// Returns a note if a rating is set but the network does not use ratings, or only in part.

@@ -45,8 +45,6 @@ pub struct PolicyOptions {
     rating: Option<u16>,
 }
 
-impl PolicyOptions {}
-
 impl PolicyArguments {
     /// Loads the networks, each file once, for `threads` callers.
     pub fn players(

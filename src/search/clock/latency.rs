@@ -7,8 +7,6 @@ use std::time::Duration;
 const CAUTION: f32 = 1.25;
 /// The share by which old observations decay per batch.
 const FADING: f32 = 0.2;
-/// The share by which the median changes per batch.
-const STEP: f32 = 0.05;
 
 /// The duration of a batch, modelled as a constant plus a slope per position, both estimated on the
 /// high side. All threads update the estimates; losing an update does no harm.
@@ -18,9 +16,6 @@ pub(crate) struct Latency {
     least: AtomicU32,
     /// Additional seconds per further position, as the bits of an f32.
     slope: AtomicU32,
-    /// The median of these seconds, as the bits of an f32. Unlike `slope`, it does not rise when a
-    /// few batches are interrupted.
-    median: AtomicU32,
 }
 
 impl Latency {
@@ -39,27 +34,17 @@ impl Latency {
         if positions > 1 {
             let slope = (taken - least).max(0.0) / (positions - 1) as f32;
             store(&self.slope, slope.max(load(&self.slope) * (1.0 - FADING)));
-            let median = load(&self.median);
-            let next = if median == 0.0 || slope == median {
-                slope
-            } else if slope > median {
-                median * (1.0 + STEP)
-            } else {
-                median * (1.0 - STEP)
-            };
-            store(&self.median, next);
         } else if load(&self.slope) == 0.0 {
             // Until a larger batch has been seen, assume that batching gains nothing.
             store(&self.slope, least);
         }
     }
 
-    /// Returns how long a batch takes if it is not interrupted, or `None` before enough batches have
-    /// been recorded.
+    /// Returns how long a batch may take, or `None` before any has been recorded.
     pub(crate) fn expected(&self, positions: usize) -> Option<Duration> {
-        let (least, median) = (load(&self.least), load(&self.median));
+        let least = load(&self.least);
         let further = positions.saturating_sub(1) as f32;
-        (median > 0.0).then(|| Duration::from_secs_f32(least + further * median))
+        (least > 0.0).then(|| Duration::from_secs_f32(least + further * load(&self.slope)))
     }
 
     /// Returns the size of the largest batch, up to `wanted`, that is expected to finish within
@@ -120,18 +105,6 @@ mod tests {
         assert_eq!(latency.expected(0), latency.expected(1));
         let expected = latency.expected(6).unwrap().as_secs_f32();
         assert!((expected - 0.007).abs() < 1e-4, "{expected}");
-    }
-
-    #[test]
-    fn interrupted_batches_do_not_change_what_is_expected() {
-        let latency = Latency::default();
-        latency.record(1, MS(1));
-        for _ in 0..100 {
-            (0..4).for_each(|_| latency.record(32, MS(8)));
-            latency.record(32, MS(16));
-        }
-        let expected = latency.expected(32).unwrap();
-        assert!(expected > MS(7) && expected < MS(9), "{expected:?}");
     }
 
     #[test]

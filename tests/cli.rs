@@ -116,6 +116,7 @@ fn failures_are_reported_in_one_line_and_exit_with_1() {
         (&["bench", "--fen", "nonsense"], "`nonsense` is not a FEN"),
         (&["bench", "--set", "CPut=2"], "CPut"),
         (&["bench", "--set", "CPuct=many"], "CPuct"),
+        (&["bench", "--set", "SyzygyPath=missing"], "`missing`"),
         (&["eval", "--moves", "e2e5"], "`e2e5` is not a legal move"),
         (&["eval", "--net", "missing.pt"], "missing.pt"),
         (&["match-moves", "missing.pgn"], "cannot read missing.pgn"),

@@ -88,7 +88,7 @@ impl Entry {
 /// With the file and line, if a line is not an entry.
 pub fn read(path: &Path) -> Result<Vec<Entry>, SuiteError> {
     let text = read_text(path)?;
-    // Lines of one suite contain control characters.
+    // Lines of one suite end with a NUL.
     let trimmed = |line: &str| {
         line.trim_matches(|c: char| c.is_control() || c == ' ')
             .to_owned()

@@ -16,7 +16,7 @@ def say(tool, text):
 def reported(tool, report):
     """Calls `report`, which prints to standard output; returns the exit status.
 
-    A reader such as `head` may close the pipe once it has read enough, which is no error.
+    If a reader such as `head` has read enough and closes the pipe, this is a success.
     """
     try:
         report()

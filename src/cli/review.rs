@@ -21,14 +21,12 @@ use tessera::review::{
     COLUMNS, Cache, LoadedNetwork, NetworkIdentity, News, OwnSearch, Report, Session, Source,
     Summary, annotated_pgn, game_page, no_game_of, puzzles, summary, summary_page, text,
 };
-use tessera::{output, overwrite, progress};
+use tessera::{interrupt, output, overwrite, progress};
 
 /// Memory for the evaluation cache that the searches share, in MiB.
 const CACHE: usize = 64;
 /// Default number of nodes of Tessera's own search for each position.
 const NODES: u64 = 800;
-/// Exit code of a program that was interrupted by Ctrl-C.
-const INTERRUPTED: i32 = 130;
 
 /// Review games: what went wrong and why, and what players of your level would have played
 ///
@@ -448,10 +446,7 @@ fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
 fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let asked = Arc::clone(&control);
-    ctrlc::set_handler(move || {
-        if asked.stopped() {
-            std::process::exit(INTERRUPTED);
-        }
+    interrupt::stop_at_first(move || {
         asked.stop();
         tell("stopping: the review covers what was searched so far");
     })?;

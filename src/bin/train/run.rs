@@ -19,7 +19,7 @@ use tessera::error_report::tell;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
-use tessera::{output, progress};
+use tessera::{interrupt, output, progress};
 
 /// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
@@ -27,9 +27,6 @@ const BETWEEN_LINES: Duration = Duration::from_secs(30);
 /// The message printed when a stop is requested, after which a checkpoint is written.
 pub const STOPPING: &str =
     "stopping after this step, with a checkpoint; press again to stop at once";
-
-/// Exit status after an interrupt, by the convention of shells.
-const INTERRUPTED: i32 = 130;
 
 /// Arguments of `tessera-train run`.
 #[derive(Args)]
@@ -149,14 +146,13 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
 }
 
 /// Returns a flag that becomes true on Ctrl-C or SIGTERM, so that the program can finish its work.
-/// `stopping` is printed at that time. A second signal ends the program immediately.
+/// `stopping` is printed at that time. A second signal ends the program, see
+/// [`interrupt::stop_at_first`].
 pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
-        }
+    interrupt::stop_at_first(move || {
+        asked.store(true, Ordering::Relaxed);
         tracing::warn!("{stopping}");
     })?;
     Ok(stop)

@@ -14,6 +14,7 @@ use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOpt
 use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
+use tessera::exit::{INTERRUPTED, exit_at_once};
 use tessera::inference::{self, LoadError};
 use tessera::play::Control;
 use tessera::plural::counted;
@@ -27,8 +28,6 @@ use tessera::{output, overwrite, progress};
 const CACHE: usize = 64;
 /// Default number of nodes of Tessera's own search for each position.
 const NODES: u64 = 800;
-/// Exit code of a program that was interrupted by Ctrl-C.
-const INTERRUPTED: i32 = 130;
 
 /// Review games: what went wrong and why, and what players of your level would have played
 ///
@@ -450,7 +449,8 @@ fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
     let asked = Arc::clone(&control);
     ctrlc::set_handler(move || {
         if asked.stopped() {
-            std::process::exit(INTERRUPTED);
+            // The interrupted thread may be waiting for a reader of standard output.
+            exit_at_once(INTERRUPTED);
         }
         asked.stop();
         tell("stopping: the review covers what was searched so far");

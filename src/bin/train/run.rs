@@ -7,7 +7,6 @@ use clap::Args;
 use indicatif::{HumanCount, ProgressBar};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use tessera::backend::CodeArguments;
 use tessera::command_line::TimeSpan;
 use tessera::cycle::STOPPED;
 use tessera::error_report::tell;
+use tessera::exit::{INTERRUPTED, SUCCESS, exit_at_once};
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
@@ -27,9 +27,6 @@ const BETWEEN_LINES: Duration = Duration::from_secs(30);
 /// The message printed when a stop is requested, after which a checkpoint is written.
 pub const STOPPING: &str =
     "stopping after this step, with a checkpoint; press again to stop at once";
-
-/// Exit status after an interrupt, by the convention of shells.
-const INTERRUPTED: i32 = 130;
 
 /// Arguments of `tessera-train run`.
 #[derive(Args)]
@@ -72,7 +69,7 @@ pub struct Run {
 
 impl Run {
     /// Trains a network, or resumes training it.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub fn run(self) -> anyhow::Result<i32> {
         let mut config = TrainConfig::read_with(&self.config, &self.set)?;
         config.code = self.code.policy();
         if let Some(steps) = self.steps {
@@ -131,11 +128,11 @@ impl Run {
 
 /// Returns the exit status: success if the run has reached its last step or its time limit, or else
 /// the status of a worker that was told to stop.
-fn status(summary: &Summary, options: &RunOptions) -> ExitCode {
+fn status(summary: &Summary, options: &RunOptions) -> i32 {
     let is_over = options.time.is_some() && !options.stop.load(Ordering::Relaxed);
     match summary.finished || is_over {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(STOPPED),
+        true => SUCCESS,
+        false => STOPPED,
     }
 }
 
@@ -155,7 +152,8 @@ pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<Atomi
     let asked = stop.clone();
     ctrlc::set_handler(move || {
         if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
+            // The interrupted thread may be waiting for a reader of standard output.
+            exit_at_once(INTERRUPTED);
         }
         tracing::warn!("{stopping}");
     })?;

@@ -33,8 +33,9 @@ mod worker;
 use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tessera::command_line::{Group, parse};
+use tessera::error_report;
 use tessera::exit::{SUCCESS, exit};
-use tessera::{error_report, manual};
+use tessera::manual::ManualCommand;
 use worker::Searcher;
 
 /// Keeps this program's small, long-lived allocations out of glibc's heap, where libtorch allocates
@@ -130,7 +131,7 @@ enum Command {
     /// Measure the effect of each attention head, by evaluating positions without it.
     AblateHeads(ablate_heads::AblateHeads),
     #[command(flatten)]
-    Manual(manual::Command),
+    Manual(ManualCommand),
 }
 
 fn main() -> ! {

@@ -146,8 +146,11 @@ pub enum ExplainError {
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
     /// There are no positions for fitting, or no separate positions for evaluating the result.
-    #[error("there are no positions to fit to, or none to measure on")]
+    #[error("too few games: a fit needs positions, and positions of other games to measure it on")]
     NoPositions,
+    /// There are too few positions for an average with an interval.
+    #[error("too few positions: at least {0} are needed")]
+    TooFewPositions(usize),
     /// The network has no attention, as in a convolutional tower.
     #[error("the network {0} has no attention to show")]
     NoAttention(String),

@@ -48,6 +48,7 @@
 //! | [`output`] | commands' outputs: files and streams, checked before work begins |
 //! | [`overwrite`] | rejects outputs that are also inputs |
 //! | [`progress`] | progress bars |
+//! | [`interrupt`] | Ctrl-C and SIGTERM: the first stops a program's work, the second ends the program |
 //! | [`manual`] | shell completions and manual pages |
 //!
 //! # The guide
@@ -98,6 +99,7 @@ mod header_text;
 pub mod inference;
 #[cfg(feature = "torch")]
 pub mod interop;
+pub mod interrupt;
 pub mod label;
 pub mod manual;
 #[cfg(feature = "torch")]

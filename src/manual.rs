@@ -3,7 +3,7 @@
 mod bash;
 
 use crate::version::version;
-use clap::Command;
+use clap::{Command, ValueHint};
 use clap_complete::Shell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -72,12 +72,27 @@ fn script(shell: Shell, program: &Command) -> String {
     }
     let name = program.get_name();
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut program.clone(), name, &mut script);
+    clap_complete::generate(shell, &mut with_hints(program.clone()), name, &mut script);
     let script = String::from_utf8(script).expect("clap writes UTF-8");
     match shell {
         Shell::Zsh => registered_late(&script, name),
         _ => script,
     }
+}
+
+/// Returns the command line with a hint at every value that is not a path, for which zsh and fish
+/// would otherwise offer files.
+fn with_hints(command: Command) -> Command {
+    let mut command = command.mut_args(|argument| {
+        match argument.get_action().takes_values() && !bash::is_path(&argument) {
+            true => argument.value_hint(ValueHint::Other),
+            false => argument,
+        }
+    });
+    for subcommand in command.get_subcommands_mut() {
+        *subcommand = with_hints(std::mem::take(subcommand));
+    }
+    command
 }
 
 /// Lets a script for zsh be read before `compinit` has been called: it then registers its

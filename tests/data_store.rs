@@ -1,7 +1,7 @@
 //! Shards in an object store, which is a small S3 server over loopback that occasionally fails,
 //! like real ones.
 
-use crate::support::{games, succeed, train};
+use crate::support::{fail, games, succeed, train};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -229,7 +229,7 @@ fn mistakes_get_one_line() {
     let whole = format!("s3://{BUCKET}/a.shard");
     for (address, key, named) in [
         (none.as_str(), KEY, "no object"),
-        (whole.as_str(), "ANOTHER", "403"),
+        (whole.as_str(), "ANOTHER", "access is denied (403"),
         ("ftp://host/a.shard", KEY, "ftp"),
     ] {
         let mut command = train(folder.path(), &["stats", address]);
@@ -243,4 +243,24 @@ fn mistakes_get_one_line() {
             "{errors}"
         );
     }
+}
+
+#[test]
+fn missing_credentials_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    // A metadata service without credentials.
+    let server = Server::start(folder.path(), 0, 0);
+    let address = format!("s3://{BUCKET}/a.shard");
+    let mut command = train(folder.path(), &["stats", &address]);
+    with_store(&mut command, &server, KEY).env("AWS_METADATA_ENDPOINT", &server.address);
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
+        command.env_remove(name);
+    }
+    let errors = fail(&mut command);
+    let expected = format!(
+        "error: cannot use the shard {address}: there are no credentials: set AWS_ACCESS_KEY_ID and \
+         AWS_SECRET_ACCESS_KEY;"
+    );
+    assert!(errors.starts_with(&expected), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
 }

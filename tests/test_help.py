@@ -50,6 +50,20 @@ class HelpTest(unittest.TestCase):
                     self.assertIn(f"tools/{name}", done.stdout)
                     self.assertIn("tools/venv", done.stdout)
 
+    def test_only_the_usage_of_ray_loop_needs_no_ray(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = Path(folder) / "tools"
+            shutil.copytree(TOOLS, alone, ignore=shutil.ignore_patterns("__pycache__"))
+
+            def run(*arguments):
+                command = [sys.executable, "-S", alone / "cluster/ray-loop", *arguments]
+                return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+
+            self.assertIn("--reanalysers", run("--help").stdout)
+            done = run("loop.toml", "--store", "store")
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, "ray-loop: error: Python's ray is missing: pip install ray==2.60.0\n")
+
 
 class TimesTest(unittest.TestCase):
     def test_times_have_units(self):

@@ -100,13 +100,29 @@ class TorchTest(unittest.TestCase):
         off = ((found - expected).abs() / expected.abs().clamp(min=1)).max().item()
         self.assertLessEqual(off, tolerance, what)
 
-    def run_python(self, *arguments, **environment):
-        done = subprocess.run(
+    def start_python(self, *arguments, **environment):
+        return subprocess.run(
             [sys.executable, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE,
             env={**os.environ, "PYTHONPATH": str(ROOT / "python"), **environment}, check=False,
         )
+
+    def run_python(self, *arguments, **environment):
+        done = self.start_python(*arguments, **environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
+
+
+class Array:
+    """Rows as NumPy's arrays hold them."""
+
+    def __init__(self, rows):
+        self.rows, self.ndim = rows.tolist(), rows.ndim
+
+    def __iter__(self):
+        return iter(self.rows)
+
+    def __repr__(self):
+        return repr(torch.tensor(self.rows))
 
 
 class ModuleTest(TorchTest):
@@ -296,8 +312,52 @@ class ModuleTest(TorchTest):
             encode(chess.Board(None))
         with self.assertRaisesRegex(ValueError, "2 ratings were given for 1 positions"):
             encode(WHITE, [1, 2])
-        with self.assertRaisesRegex(ValueError, "1 rows of logits were given for 2 positions"):
-            tessera_chess.policy([WHITE, BLACK], torch.zeros(1, 1858))
+        policy, rows = tessera_chess.policy, encode([WHITE, BLACK])
+        network = load(NETS["xs"])
+        for call, kind, error in (
+            (lambda: policy([WHITE, BLACK], torch.zeros(1, 1858)), ValueError, "1 rows of logits were given for 2 positions"),
+            (lambda: policy(WHITE, torch.zeros(5)), ValueError, r"logits must be \[1858\] or \[B, 1858\], .*, not \[5\]"),
+            (lambda: policy(WHITE, [0.0] * 1858), TypeError, "logits must be a tensor, not an object of type list: "),
+            (lambda: self.model.evaluate(rows), TypeError, "not an object of type Tensor: for rows, call the network itself"),
+            (lambda: network(Array(rows)), TypeError, "not an object of type Array: for rows, call the network itself"),
+            (lambda: network(rows.tolist()), TypeError, "a chess.Board or a FEN, not an object of type list"),
+            (lambda: network.raw(rows.tolist()), ValueError, "as encode returns them, not an object of type list"),
+            # No machine has as many.
+            (lambda: load(NETS["xs"], "cuda:97"), RuntimeError, "PyTorch cannot use the device 'cuda:97' here"),
+            (lambda: load(NETS["xs"], "cuda:97", trainable=True), RuntimeError, "cannot use the device 'cuda:97' here"),
+        ):
+            with self.assertRaisesRegex(kind, error) as raised:
+                call()
+            self.assertNotIn("\n", str(raised.exception))
+
+    def test_no_positions_have_an_empty_evaluation(self):
+        for name in ("xs", "s", "human"):
+            for network in (tessera_chess.load(NETS[name], trainable=True).evaluate, tessera_chess.load(NETS[name])):
+                evaluation = network([])
+                self.assertEqual((len(evaluation.q), evaluation.wdl.shape, evaluation.policy.shape), (0, (0, 3), (0, 1858)))
+                self.assertEqual(tessera_chess.policy([], evaluation.policy), [])
+
+    def test_a_saved_file_is_as_readable_as_others(self):
+        path = self.folder / "saved.pt"
+        for mask in (0o022, 0o077):
+            before = os.umask(mask)
+            try:
+                self.model.save(path)
+            finally:
+                os.umask(before)
+            self.assertEqual(path.stat().st_mode & 0o777, 0o666 & ~mask)
+            self.assertEqual(sorted(self.folder.iterdir()), [path])
+        with self.assertRaises(FileNotFoundError) as raised:
+            self.model.save(self.folder / "none/saved.pt")
+        self.assertEqual(raised.exception.filename, str(self.folder / "none/saved.pt"))
+
+    def test_a_network_is_saved_in_a_file_whose_name_is_not_unicode(self):
+        path = self.folder / os.fsdecode(b"\xff.pt")
+        with self.assertRaisesRegex(ValueError, r"name must be valid Unicode, not '\\udcff': .*save\(path, name\)"):
+            self.model.save(path)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.model.save(path, "named")
+        self.assertEqual(tessera_chess.load(path).metadata["name"], "named")
 
     def test_types_are_strict(self):
         if importlib.util.find_spec("mypy") is None:
@@ -314,6 +374,24 @@ class ExamplesTest(TorchTest):
     def percent(self, line):
         """The percentages in a line."""
         return [float(number) for number in re.findall(r"([-+]?[\d.]+)%", line)]
+
+    def test_the_command_line_is_explained_and_checked(self):
+        for name, most in (("attribute", 1), ("fine_tune", 2), ("patch", 1), ("probe", 1), ("steer", 1)):
+            command = ["-m", f"tessera_chess.examples.{name}"]
+            self.assertIn(f"python -m tessera_chess.examples.{name} [-h] [network]", self.run_python(*command, "--help").stdout)
+            for arguments, error in (([NETS["xs"]] * (most + 1), "unrecognized arguments"), (["none"], "no network 'none'")):
+                done = self.start_python(*command, *arguments)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(error, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_numpy_is_not_missed(self):
+        program = "import sys, runpy\nsys.modules['numpy'] = None\nsys.argv[1:] = sys.argv[2:]\n"
+        for name in ("attribute", "fine_tune", "patch", "probe", "steer"):
+            module = f"tessera_chess.examples.{name}"
+            # Imports the example as `python -m` does, and ends with its help.
+            run = program + f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+            self.assertEqual(self.run_python("-c", run, "-", "--help").stderr, "")
 
     def test_layers_know_the_probed_concept(self):
         base, embedding, *layers = self.run_example("probe")

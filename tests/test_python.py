@@ -88,6 +88,9 @@ class PositionTest(unittest.TestCase):
                 board_of(wrong)
         with self.assertRaisesRegex(TypeError, "a position is a chess.Board or a FEN, not 5"):
             boards_of(5)
+        for rows in (range(1000), [list(range(1000))]):
+            with self.assertRaisesRegex(TypeError, "not (0|an object of type list)$"):
+                boards_of(rows)
 
     def test_positions_that_no_game_reaches_are_accepted_as_in_the_engine(self):
         """They have too many pieces, or an impossible check."""
@@ -119,6 +122,8 @@ class PositionTest(unittest.TestCase):
         for wrong in ("e2e5", "e7e5", "e2e4q"):
             with self.assertRaisesRegex(ValueError, f"{wrong} is not legal in "):
                 tessera_chess.policy_index(board, chess.Move.from_uci(wrong))
+        with self.assertRaisesRegex(TypeError, "a move must be a chess.Move, not 'e2e4': chess.Move.from_uci and "):
+            tessera_chess.policy_index(board, "e2e4")
 
 
 @unittest.skipUnless(hasattr(os, "killpg"), "process groups are Unix's")

@@ -44,11 +44,17 @@ class EngineTest(unittest.TestCase):
                 # No machine has as many.
                 ({"Device": "cuda:97"}, "CUDA"),
                 ({"Backend": "uniform", "CPuct": "abc"}, "CPuct must be 0 to 100, not `abc`"),
+                ({"Backend": "uniform", "Threads": None}, "Threads needs a value: omit the option for its default"),
+                ({"Backend": "uniform", "LogFile": None}, "LogFile needs a value"),
                 ({"Backend": "uniform", "SyzygyPath": "/no/such folder"}, "/no/such folder"),
             ]:
                 with self.subTest(options), self.assertRaises(chess.engine.EngineError) as raised:
                     tessera_chess.engine(**options).quit()
                 self.assertIn(named, str(raised.exception))
+
+    def test_a_button_needs_no_value(self):
+        with tessera_chess.engine(Backend="uniform", **{"Clear Hash": None}) as engine:
+            self.assertEqual(engine.options["Clear Hash"].type, "button")
 
     def test_later_errors_are_logged(self):
         with tessera_chess.engine(Backend="uniform") as engine, self.assertLogs("tessera_chess") as logs:

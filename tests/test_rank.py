@@ -2,10 +2,12 @@
 
 import json
 import math
+import os
 import random
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 from patience import PATIENCE
 from tool_test import ROOT, WEAK_ENGINE, ToolTest
@@ -142,11 +144,37 @@ class ToolsTest(ToolTest):
         for arguments, reason in [
             ([apart], "no game connects"), ([empty], "no finished game"), (["none.pgn"], "none.pgn"),
             ([one, "--anchor", "x=1"], "no player is named x"), ([one, "--anchor", "a"], "--anchor a"),
+            ([one, "--anchor", "a=nan"], "finite"), ([one, "--anchor", "b=1,a=-inf"], "finite"),
         ]:
             done = self.rank(*arguments)
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(reason, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    @unittest.skipUnless(Path("/dev/full").exists(), "/dev/full is Linux's")
+    def test_a_list_that_cannot_be_written_is_an_error(self):
+        one = self.pgn("one.pgn", ("a", "b", "1-0"))
+        command = [sys.executable, ROOT / "tools/rank", one, "--json"]
+        # Python writes at once to a file only if it is told to.
+        for environment in ({}, {"PYTHONUNBUFFERED": "1"}):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    command, cwd=self.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                    env={**os.environ, **environment},
+                )
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr, "rank: error: cannot write the report: No space left on device\n")
+
+    def test_a_reader_may_close_the_pipe(self):
+        one = self.pgn("one.pgn", ("a", "b", "1-0"))
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, "w") as closed:
+            done = subprocess.run(
+                [sys.executable, ROOT / "tools/rank", one], cwd=self.folder, stdout=closed, stderr=subprocess.PIPE,
+                text=True, timeout=PATIENCE,
+            )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_league_is_played_and_resumes(self):
         league = self.folder / "league.toml"

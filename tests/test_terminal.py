@@ -142,6 +142,19 @@ class TerminalTest(unittest.TestCase):
                     )
                     self.assertEqual((done.stdout.strip(), done.stderr), (f"_{program}", ""))
 
+    def test_zsh_offers_files_only_for_paths(self):
+        for program, option, is_path in (
+            ("tessera", "--check", False), ("tessera", "--bind", False), ("tessera", "--nodes", False),
+            ("tessera", "--net", True), ("tessera-train", "--set", False), ("tessera-train", "--output", True),
+        ):
+            with self.subTest(program=program, option=option):
+                command = [self.folder / program, "completions", "zsh"]
+                script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                lines = [line for line in script.splitlines() if re.match(rf"'\*?{option}=", line)]
+                self.assertTrue(lines)
+                for line in lines:
+                    self.assertEqual(bool(re.search(r":(_files|_default)' \\$", line)), is_path, line)
+
     def test_other_shells_read_their_scripts(self):
         for shell, check in (("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])):
             for program in ("tessera", "tessera-train"):
@@ -162,6 +175,23 @@ class TerminalTest(unittest.TestCase):
         done = subprocess.run(fish, input=script, capture_output=True, text=True, check=True)
         offered = [line.partition("\t")[0] for line in done.stdout.splitlines()]
         self.assertEqual(offered, ["bench", "--json"])
+
+    def test_fish_offers_files_only_for_paths(self):
+        if shutil.which("fish") is None:
+            lack("fish")
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "paths").touch()
+        for program, words, offered in (
+            ("tessera", "serve --check p", ""), ("tessera", "serve --bind p", ""), ("tessera", "bench --nodes p", ""),
+            ("tessera", "bench --net p", "paths"), ("tessera-train", "run --set p", ""),
+            ("tessera-train", "run --output p", "paths"),
+        ):
+            with self.subTest(words=words):
+                command = [self.folder / program, "completions", "fish"]
+                script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                fish = ["fish", "--no-config", "-c", f"source -; complete -C '{program} {words}'"]
+                done = subprocess.run(fish, input=script, cwd=folder, capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.strip(), offered)
 
     def test_manual_pages_are_read_without_warnings(self):
         if shutil.which("man") is None:

@@ -7,10 +7,10 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from .programs import NETS
@@ -62,9 +62,15 @@ def script(file: bytes) -> torch.jit.ScriptModule:
 def write(
     path: str | os.PathLike[str], file: bytes, parameters: Mapping[str, torch.Tensor], name: str | None
 ) -> None:
-    """Writes a network file in f32, in which these parameters replace those of `file`."""
+    """Writes a network file in f32, in which these parameters replace those of `file`.
+
+    Raises `ValueError` if the network's name is not valid Unicode, and `OSError` if the file cannot be written.
+    """
     import torch
 
+    name = name or Path(path).stem
+    if not _is_unicode(name):
+        raise ValueError(f"a network's name must be valid Unicode, not {name!r}: save it with another one, save(path, name)")
     module = script(file)
     with torch.no_grad():
         for key, parameter in module.named_parameters():
@@ -73,22 +79,40 @@ def write(
     training = {"changed": {key: before[key] for key in ("name", "hash", "training")}, "note": "changed in Python"}
     metadata = {
         **before,
-        "name": name or Path(path).stem,
+        "name": name,
         "architecture": {**before["architecture"], "precision": "f32"},
         "training": training,
         "hash": _hash([*module.named_parameters(), *module.named_buffers()]),
     }
     text = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
     module.metadata = text
-    folder = Path(path).absolute().parent
-    # Another program never sees half a file.
-    with NamedTemporaryFile(dir=folder, prefix=".", suffix=".pt", delete=False) as unfinished:
-        try:
-            torch.jit.save(module, unfinished.name, _extra_files={_RECORD: text})
-            os.replace(unfinished.name, path)
-        except BaseException:
-            os.unlink(unfinished.name)
-            raise
+    content = io.BytesIO()
+    torch.jit.save(module, content, _extra_files={_RECORD: text})
+    _replace(Path(path).absolute(), content.getbuffer())
+
+
+def _is_unicode(text: str) -> bool:
+    """Returns whether a text can be encoded. In a file's name, Python represents other bytes by lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _replace(path: Path, content: memoryview) -> None:
+    """Writes a file that other programs see only once it is complete."""
+    unfinished = path.with_name(f".{secrets.token_hex(8)}.pt")
+    try:
+        # Unlike tempfile, this gives the file the mode that the user's umask allows.
+        with open(unfinished, "xb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
+    except BaseException as error:
+        unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        raise
 
 
 def _hash(named: Iterable[tuple[str, torch.Tensor]]) -> str:

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, overload
 
-from .positions import Position, board_of, boards_of
+from .positions import Position, board_of, boards_of, shown
+from .quiet import import_torch
 from .rows import castling_rook
 
 if TYPE_CHECKING:
@@ -43,7 +44,13 @@ def policy_index(position: Position, move: chess.Move) -> int:
 
     Raises `ValueError` if the move is not legal.
     """
+    import chess
+
     board = board_of(position)
+    if not isinstance(move, chess.Move):
+        raise TypeError(
+            f"a move must be a chess.Move, not {shown(move)}: chess.Move.from_uci and chess.Board.parse_san read text"
+        )
     if not board.is_legal(move):
         raise ValueError(f"{move} is not legal in {board.fen()}")
     return _index(board, move)
@@ -77,9 +84,18 @@ def policy(
     """Returns the probability of each legal move, likeliest first, from `Evaluation.policy`.
 
     For one position and one row of logits, it returns a dict; for several positions and as many rows, a list of them.
-    """
-    import chess
 
+    Raises `TypeError` if the logits are not a tensor, and `ValueError` if its shape is wrong.
+    """
+    import_torch()
+    import chess
+    import torch
+
+    if not isinstance(logits, torch.Tensor):
+        raise TypeError(f"logits must be a tensor, not {shown(logits)}: torch.as_tensor converts lists and arrays")
+    if logits.ndim not in (1, 2) or logits.shape[-1] != len(entries()):
+        wanted = f"[{len(entries())}] or [B, {len(entries())}]"
+        raise ValueError(f"logits must be {wanted}, as in Evaluation.policy, not {list(logits.shape)}")
     boards = boards_of(positions)
     is_single = isinstance(positions, (str, chess.Board))
     rows = logits.unsqueeze(0) if logits.ndim == 1 else logits

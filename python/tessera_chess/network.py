@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import files
 from .evaluation import Evaluation
-from .positions import Positions, Ratings
+from .positions import Positions, Ratings, shown
 from .quiet import import_torch
 from .rows import BOARDS, SCALARS, WIDTH, encode
 
@@ -55,7 +55,7 @@ class Network:
         if self.metadata["encoder"]["kind"] == "planes":
             [rows] = inputs
             if not isinstance(rows, torch.Tensor) or rows.ndim != 2 or rows.shape[1] != WIDTH:
-                given = list(rows.shape) if isinstance(rows, torch.Tensor) else repr(rows)
+                given = list(rows.shape) if isinstance(rows, torch.Tensor) else shown(rows)
                 raise ValueError(f"rows must be [B, {WIDTH}], as encode returns them, not {given}")
             inputs = (rows[:, self._columns],)
         with torch.inference_mode():
@@ -83,12 +83,27 @@ def load(
     trust.
 
     Raises `FileNotFoundError` if there is no such network, `ValueError` if the file is damaged or not a Tessera
-    network, and `UnsupportedFamily` if `trainable` networks of its family are not supported.
+    network, `UnsupportedFamily` if `trainable` networks of its family are not supported, and `RuntimeError` if PyTorch
+    cannot use the device.
     """
     file, metadata = files.read(network)
     import_torch()
+    _check(device)
     if trainable:
         from .chessformer import Chessformer
 
         return Chessformer.of_file(file, metadata).to(device)
     return Network(files.script(file).to(device), metadata, device)
+
+
+def _check(device: str) -> None:
+    """Raises `RuntimeError` if PyTorch cannot use a device."""
+    import torch
+
+    try:
+        torch.zeros(1, device=device)
+    # A PyTorch without CUDA raises AssertionError.
+    except (AssertionError, RuntimeError) as error:
+        lines = str(error).splitlines()
+        reason = f" ({lines[0].rstrip('.')})" if lines else ""
+        raise RuntimeError(f"PyTorch cannot use the device {device!r} here{reason}: use 'cpu'") from None

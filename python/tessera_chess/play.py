@@ -101,6 +101,7 @@ def start(options: dict[str, str | int | bool | None]) -> Engine:
     _started.add(started)
     _close_at_exit()
     try:
+        _check(started, options)
         started.configure(options)
         # Loads the network. A ping would, too, but python-chess warns of the messages that come with it.
         started.play(chess.Board(), chess.engine.Limit(nodes=1), game=object())
@@ -110,3 +111,11 @@ def start(options: dict[str, str | int | bool | None]) -> Engine:
         raise
     started.timeout = _ANSWER_SECONDS
     return started
+
+
+def _check(engine: Engine, options: dict[str, str | int | bool | None]) -> None:
+    """Raises `EngineError` if an option lacks a value. Buttons have none."""
+    for name, value in options.items():
+        option = engine.options.get(name)
+        if value is None and option is not None and option.type != "button":
+            raise chess.engine.EngineError(f"{name} needs a value: omit the option for its default, {option.default}")

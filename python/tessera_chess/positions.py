@@ -17,6 +17,8 @@ Ratings: TypeAlias = "SupportsIndex | Iterable[SupportsIndex]"
 """One rating for all positions, or one for each; 0 if unknown. NumPy's integers and arrays are accepted."""
 
 _HIGHEST_RATING = 65535
+# The longest value, in characters, that a message shows.
+_LONGEST_SHOWN = 60
 
 
 def board_of(position: Position) -> chess.Board:
@@ -35,7 +37,7 @@ def board_of(position: Position) -> chess.Board:
             raise ValueError(f"{position!r} is not a FEN: {error}") from None
         board.chess960 = board.has_chess960_castling_rights()
     else:
-        raise TypeError(f"a position is a chess.Board or a FEN, not {position!r}")
+        raise TypeError(f"a position is a chess.Board or a FEN, not {shown(position)}")
     faults = {
         chess.STATUS_EMPTY: "the board is empty",
         chess.STATUS_NO_WHITE_KING | chess.STATUS_NO_BLACK_KING: "a king is missing",
@@ -54,6 +56,11 @@ def boards_of(positions: Positions) -> list[chess.Board]:
     """Returns positions as boards; raises the same errors as `board_of`."""
     import chess
 
+    # Arrays of text are accepted, and have one dimension.
+    if getattr(positions, "ndim", 1) != 1:
+        raise TypeError(
+            f"positions must be boards or FENs, not {shown(positions)}: for rows, call the network itself with a tensor"
+        )
     if isinstance(positions, (str, chess.Board)) or not isinstance(positions, Iterable):
         return [board_of(positions)]
     return [board_of(position) for position in positions]
@@ -68,10 +75,17 @@ def ratings_of(ratings: Ratings, count: int) -> list[int]:
         try:
             found = [operator.index(rating) for rating in ratings]  # type: ignore[union-attr]
         except TypeError:
-            raise ValueError(f"a rating must be a whole number, not {ratings!r}") from None
+            raise ValueError(f"a rating must be a whole number, not {shown(ratings)}") from None
     if len(found) != count:
         raise ValueError(f"{len(found)} ratings were given for {count} positions")
     for rating in found:
         if not 0 <= rating <= _HIGHEST_RATING:
             raise ValueError(f"a rating must be from 0 (unknown) to {_HIGHEST_RATING}, not {rating}")
     return found
+
+
+def shown(value: object) -> str:
+    """Returns how a message shows a wrong argument: the value itself, or only its type if the value is long."""
+    text = repr(value)
+    is_short = len(text) <= _LONGEST_SHOWN and "\n" not in text
+    return text if is_short else f"an object of type {type(value).__qualname__}"

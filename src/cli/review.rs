@@ -14,7 +14,6 @@ use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOpt
 use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
-use tessera::exit::{INTERRUPTED, exit_at_once};
 use tessera::inference::{self, LoadError};
 use tessera::play::Control;
 use tessera::plural::counted;
@@ -22,7 +21,7 @@ use tessera::review::{
     COLUMNS, Cache, LoadedNetwork, NetworkIdentity, News, OwnSearch, Report, Session, Source,
     Summary, annotated_pgn, game_page, no_game_of, puzzles, summary, summary_page, text,
 };
-use tessera::{output, overwrite, progress};
+use tessera::{interrupt, output, overwrite, progress};
 
 /// Memory for the evaluation cache that the searches share, in MiB.
 const CACHE: usize = 64;
@@ -447,11 +446,7 @@ fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
 fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let asked = Arc::clone(&control);
-    ctrlc::set_handler(move || {
-        if asked.stopped() {
-            // The interrupted thread may be waiting for a reader of standard output.
-            exit_at_once(INTERRUPTED);
-        }
+    interrupt::stop_at_first(move || {
         asked.stop();
         tell("stopping: the review covers what was searched so far");
     })?;

@@ -75,6 +75,7 @@ impl CycleError {
             CycleError::Config(_)
             | CycleError::Training(_)
             | CycleError::NoCheckpoint { .. }
+            | CycleError::StoreLost { .. }
             | CycleError::NothingToReanalyse => true,
             CycleError::Store(error) => is_lasting_store(error),
             CycleError::Openings(error) => is_unusable(error),
@@ -131,17 +132,19 @@ fn is_refused(error: &CheckpointError) -> bool {
 }
 
 /// POSIX numbers of the signals with which users and systems end a process regardless of what it is
-/// doing: SIGINT, SIGKILL and SIGTERM.
+/// doing: SIGHUP, SIGINT, SIGKILL and SIGTERM.
 #[cfg(unix)]
-const ORDERED: [i32; 3] = [2, 9, 15];
+const ORDERED: [i32; 4] = [1, 2, 9, 15];
 
-/// Returns whether a worker's process was ended from outside. Signals such as SIGABRT and SIGSEGV,
-/// in contrast, are caused by the process itself.
+/// Returns whether a worker's process was ended from outside, also by a second signal, see
+/// [`crate::interrupt`]. Signals such as SIGABRT and SIGSEGV, in contrast, are caused by the process
+/// itself.
 pub fn was_ended_by_others(status: ExitStatus) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;
-        let signal = status.signal();
+        // A shell's status for a signal is 128 plus its number.
+        let signal = status.signal().or(status.code().map(|code| code - 128));
         if signal.is_some_and(|signal| ORDERED.contains(&signal)) {
             return true;
         }
@@ -189,6 +192,10 @@ mod tests {
             of_kind(ErrorKind::PermissionDenied),
             store(ErrorKind::ReadOnlyFilesystem),
             CycleError::NothingToReanalyse,
+            CycleError::StoreLost {
+                store: "x".into(),
+                number: 3,
+            },
             load(NetworkError::Device(DeviceError::NoCudaDevice)),
         ] {
             assert!(is_final(&error), "{error}");
@@ -220,7 +227,8 @@ mod tests {
         for status in [4, 6, 7, 11, 1 << 8] {
             assert!(is_failure(status), "{status}");
         }
-        for status in [2, 9, 15, STOPPED << 8] {
+        // Signals, a stop, and the second SIGINT and SIGTERM.
+        for status in [1, 2, 9, 15, STOPPED << 8, 130 << 8, 143 << 8] {
             assert!(!is_failure(status), "{status}");
         }
     }

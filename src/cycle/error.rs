@@ -85,6 +85,18 @@ pub enum CycleError {
         /// The folder of the run.
         folder: PathBuf,
     },
+    /// The store no longer contains a generation that the learner has found in it.
+    #[error(
+        "{} no longer contains generation {number}: the store was moved, deleted or replaced; \
+         restore it, or choose another store for a new loop",
+        store.display()
+    )]
+    StoreLost {
+        /// The store.
+        store: PathBuf,
+        /// The generation's number.
+        number: u64,
+    },
     /// A network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -104,7 +116,7 @@ pub enum CycleError {
     #[error(transparent)]
     Shard(#[from] ShardError),
     /// A shard's game cannot be replayed.
-    #[error("a game to be searched again: {0}")]
+    #[error("cannot replay a game that is to be searched again: {0}")]
     Replay(#[from] ReplayError),
     /// Training failed.
     #[error(transparent)]

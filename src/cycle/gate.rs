@@ -52,7 +52,7 @@ impl Gate<'_> {
                 outcome.elo(),
                 match outcome.is_accepted {
                     true => "accepted",
-                    false => "turned away",
+                    false => "rejected",
                 }
             ));
             let judged = Generation {

@@ -164,34 +164,74 @@ impl Learner<'_> {
                 self.begin(context, &base)?;
                 continue;
             };
-            self.restore(context, &base, &last)?;
-            let waited = Instant::now();
-            let Some(lesson) = self.lesson(context, &base, &last, &mut rows)? else {
-                return Ok(());
-            };
-            let began = Instant::now();
-            let Some(checkpoint) = self.train(context, number, &lesson)? else {
-                return Ok(());
-            };
-            let claim = self.claim(context.store, number, &checkpoint)?;
-            let steps = claim.checkpoint.state.step.saturating_sub(last.steps);
-            let samples = steps * base.batch as u64;
-            let drawn = (samples as f64 * lesson.share).round() as u64;
-            let generation = Generation {
-                number,
-                parent: Some(last.number),
-                steps: last.steps + steps,
-                samples: last.samples + samples,
-                drawn: last.drawn + drawn,
-                rows: lesson.rows,
-                window: lesson.window,
-                ..Generation::unfinished(number)
-            };
-            let seconds = [began.elapsed(), began.duration_since(waited)];
-            if self.publish(context, Some(&last), generation, claim, seconds)? {
-                context.tolerate(context.store.add_strengths(&mut strengths))?;
-                write_report(self.config, &strengths)?;
+            let published = self.advance(context, &base, &last, &mut rows);
+            // If the store was moved, its files are missing, which no other error explains as well.
+            let published = published.map_err(|error| {
+                let lost = self.check_store(context, &last).err();
+                lost.unwrap_or(error)
+            })?;
+            match published {
+                None => return Ok(()),
+                Some(false) => {}
+                Some(true) => {
+                    context.tolerate(context.store.add_strengths(&mut strengths))?;
+                    write_report(self.config, &strengths)?;
+                }
             }
+        }
+    }
+
+    /// Trains and publishes the generation after `last`. Returns whether this learner was the first
+    /// to publish it, or `None` if the learner was stopped.
+    fn advance(
+        &mut self,
+        context: &WorkerContext,
+        base: &TrainConfig,
+        last: &Generation,
+        rows: &mut Rows,
+    ) -> Result<Option<bool>, CycleError> {
+        let number = last.number + 1;
+        self.restore(context, base, last)?;
+        let waited = Instant::now();
+        let Some(lesson) = self.lesson(context, base, last, rows)? else {
+            return Ok(None);
+        };
+        let began = Instant::now();
+        let Some(checkpoint) = self.train(context, number, &lesson)? else {
+            return Ok(None);
+        };
+        // A put would create the folder of a store that was moved.
+        self.check_store(context, last)?;
+        let claim = self.claim(context.store, number, &checkpoint)?;
+        let steps = claim.checkpoint.state.step.saturating_sub(last.steps);
+        let samples = steps * base.batch as u64;
+        let drawn = (samples as f64 * lesson.share).round() as u64;
+        let generation = Generation {
+            number,
+            parent: Some(last.number),
+            steps: last.steps + steps,
+            samples: last.samples + samples,
+            drawn: last.drawn + drawn,
+            rows: lesson.rows,
+            window: lesson.window,
+            ..Generation::unfinished(number)
+        };
+        let seconds = [began.elapsed(), began.duration_since(waited)];
+        let is_first = self.publish(context, Some(last), generation, claim, seconds)?;
+        Ok(Some(is_first))
+    }
+
+    /// Checks that the store still contains the generation `last`. A restarted learner would take a
+    /// store without it for a new one, and start over.
+    fn check_store(&self, context: &WorkerContext, last: &Generation) -> Result<(), CycleError> {
+        let number = last.number;
+        match context.store.get(&self.manifest()(number)) {
+            Ok(None) => Err(CycleError::StoreLost {
+                store: context.store.place.clone(),
+                number,
+            }),
+            // Other requests report a store that cannot be reached.
+            Ok(Some(_)) | Err(_) => Ok(()),
         }
     }
 
@@ -229,6 +269,7 @@ impl Learner<'_> {
         let mut told = None;
         loop {
             context.tolerate(rows.look(context.store))?;
+            self.check_store(context, last)?;
             let total = rows.total();
             let (shards, window) = rows.newest(learner.window.size(total));
             let share = window as f64 / (window as f64 + beside).max(1.0);

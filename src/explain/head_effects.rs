@@ -8,6 +8,9 @@ use crate::eval::move_match::{Interval, over_games};
 use crate::network::Network;
 use serde::Serialize;
 
+/// Minimum number of positions, because a mean of one has no interval.
+const LEAST: usize = 2;
+
 /// The effect of one attention head: the changes of the network's outputs when the head's part of
 /// its layer's output is set to zero, as means over positions with 95 % intervals.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -39,8 +42,8 @@ pub fn head_effects(
     games: &[Game],
     mut tell: impl FnMut(usize, usize),
 ) -> Result<Vec<HeadEffect>, ExplainError> {
-    if games.len() < 2 {
-        return Err(ExplainError::NoPositions);
+    if games.len() < LEAST {
+        return Err(ExplainError::TooFewPositions(LEAST));
     }
     let evaluator = Evaluator::new(network)?;
     let architecture = &network.architecture;

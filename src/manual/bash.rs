@@ -90,7 +90,7 @@ fn describe(name: &str, command: &Command, values: &mut String, words: &mut Stri
 }
 
 /// Returns whether an argument is a path.
-fn is_path(argument: &Arg) -> bool {
+pub(super) fn is_path(argument: &Arg) -> bool {
     let hint = argument.get_value_hint();
     let names = argument.get_value_names().unwrap_or_default();
     let is_named = names

@@ -150,6 +150,15 @@ fn lasting(error: &str, has_answered: bool) -> Option<(ErrorKind, String)> {
     Some((kind, text))
 }
 
+/// Converts a failed request's error. The kind of an error that another request would meet again is
+/// `PermissionDenied` or `InvalidInput`. `has_answered` says whether the store has ever answered.
+pub(crate) fn failure(error: Error, has_answered: bool) -> io::Error {
+    match lasting(&error.to_string(), has_answered) {
+        Some((kind, text)) => io::Error::new(kind, text),
+        None => io::Error::other(error),
+    }
+}
+
 impl Cloud {
     pub fn open(address: &str) -> io::Result<Cloud> {
         let (store, prefix) = connect(address)?;
@@ -160,22 +169,12 @@ impl Cloud {
         })
     }
 
-    /// Converts the result of a request. The kind of an error that another request would meet again
-    /// is `PermissionDenied` or `InvalidInput`.
+    /// Converts the result of a request; see [`failure`].
     fn answered<T>(&self, result: object_store::Result<T>) -> io::Result<T> {
-        match result {
-            Ok(answer) => {
-                self.has_answered.store(true, Relaxed);
-                Ok(answer)
-            }
-            Err(error) => {
-                let lasting = lasting(&error.to_string(), self.has_answered.load(Relaxed));
-                Err(match lasting {
-                    Some((kind, text)) => io::Error::new(kind, text),
-                    None => io::Error::other(error),
-                })
-            }
-        }
+        let has_answered = self.has_answered.load(Relaxed);
+        let answer = result.map_err(|error| failure(error, has_answered))?;
+        self.has_answered.store(true, Relaxed);
+        Ok(answer)
     }
 
     pub fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<bool> {

@@ -64,7 +64,7 @@ pub enum AblationError {
     #[error("`{0}` cannot be a variant's name: each needs its own, of letters, digits, - and _")]
     Name(String),
     /// A metric or a list is missing.
-    #[error("an ablation needs at least one of its `{0}`")]
+    #[error("`{0}` is empty: an ablation needs at least one")]
     Empty(&'static str),
     /// `minutes` is not a positive number.
     #[error("minutes is {0}, but must be a positive number")]

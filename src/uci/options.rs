@@ -77,7 +77,7 @@ pub enum OptionError {
     #[error("there is no option `{0}`; `uci` lists all options")]
     Unknown(String),
     /// The value is not valid for the option.
-    #[error("{name} must be {wanted}, not `{value}`; it stays {kept}")]
+    #[error("{name} must be {wanted}, not `{value}`")]
     Value {
         /// The option.
         name: &'static str,
@@ -338,7 +338,7 @@ mod tests {
             ("Hash", "0", "1 to "),
             ("Hash", "-5", "1 to "),
             ("Hash", "64 MB", "64 MB"),
-            ("Hash", "", "it stays 256"),
+            ("Hash", "", "1 to "),
             ("Threads", "99999999999999999999", "0 to 1024"),
             ("Ponder", "maybe", "true or false"),
             ("Agent", "people", "mcts, policy, value, human, diffusion"),

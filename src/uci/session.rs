@@ -282,10 +282,13 @@ impl Session {
                 self.open_log(before.log_file);
             }
             Err(error) => {
-                self.output.problem(&error.to_string());
-                if let OptionError::Value { name, .. } = error {
-                    self.refused.insert(name, error.to_string());
+                let mut told = error.to_string();
+                if let OptionError::Value { name, kept, .. } = error {
+                    let kept = if kept.is_empty() { "<empty>" } else { &kept };
+                    told += &format!("; the option keeps its value, {kept}");
+                    self.refused.insert(name, told.clone());
                 }
+                self.output.problem(&told);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! programs.
 
 use super::*;
+use crate::support::exit;
 use tessera::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 
@@ -146,4 +147,49 @@ fn a_terminated_learner_is_restarted() {
     assert!(output.status.success(), "{said}");
     assert!(said.starts_with("finished: generation 3"), "{said}");
     check(folder.path(), 3, 2.0);
+}
+
+#[test]
+fn a_learner_whose_store_is_moved_does_not_start_over() {
+    let folder = workplace(&config(2, ACTORS));
+    let arguments = ["learner", "loop.toml", "--threads", "1"];
+    let mut command = train(folder.path(), &arguments);
+    let mut learner = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(learner.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting for rows")));
+    let store = folder.path().join("store");
+    std::fs::rename(&store, folder.path().join("moved")).unwrap();
+    let rest: Vec<String> = said.collect();
+    assert_eq!(exit(&mut learner).code(), Some(78), "{rest:?}");
+    let expected = "error: store no longer contains generation 0: the store was moved";
+    assert!(rest.len() == 1 && rest[0].starts_with(expected), "{rest:?}");
+    assert!(!store.exists());
+}
+
+/// While a worker is halted, the loop waits for its end, and gets the second signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_signal_ends_the_program_with_its_status() {
+    for (signals, status) in [(["-TERM", "-TERM"], 143), (["-TERM", "-INT"], 130)] {
+        let folder = workplace(&config(3, ACTORS));
+        let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);
+        let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("the loop has a learner", || learner_of(&running).is_some());
+        let learner = learner_of(&running).unwrap();
+        let send = |signal: &str, process: &str| {
+            let status = Command::new("kill").args([signal, process]).status();
+            assert!(status.unwrap().success());
+        };
+        send("-STOP", &learner);
+        let id = running.id().to_string();
+        send(signals[0], &id);
+        let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
+        assert!(said.any(|line| line.unwrap().contains("stopping the workers")));
+        send(signals[1], &id);
+        let ended = exit(&mut running);
+        send("-KILL", &learner);
+        assert_eq!(ended.code(), Some(status));
+    }
 }

@@ -89,6 +89,12 @@ fn a_lens_is_fitted_and_shown() {
     let few = ["lens", "--games", "few.pgn", "-o", "m.json"];
     let errors = fail(train(folder, &few));
     assert!(errors.contains("too few games"), "{errors}");
+    let few = [&few[..], &["--limit", "0"]].concat();
+    let errors = fail(train(folder, &few));
+    assert!(
+        errors.contains("--limit 0 is reached before a game is held out: raise it to 73 or more"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -119,6 +125,9 @@ fn heads_are_ablated_over_many_positions() {
         heads.is_sorted_by(|a, b| number(a, "/divergence/mean") >= number(b, "/divergence/mean"))
     );
     std::fs::write(folder.join("one.pgn"), "1. e4 e5 *\n").unwrap();
-    let errors = fail(train(folder, &["ablate-heads", "--games", "one.pgn"]));
+    let one = ["ablate-heads", "--games", "one.pgn"];
+    let errors = fail(train(folder, &one));
     assert!(errors.contains("too few games"), "{errors}");
+    let errors = fail(train(folder, &[&one[..], &["--limit", "1"]].concat()));
+    assert!(errors.contains("--limit 1 is too small"), "{errors}");
 }

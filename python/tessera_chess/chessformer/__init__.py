@@ -86,7 +86,7 @@ class Chessformer(nn.Module):
         them, and with planes they are unknown if they are not given.
         """
         if not isinstance(inputs, Tensor):
-            raise TypeError("a module reads rows or planes: its method evaluate reads boards and FENs")
+            raise TypeError("a module reads rows or planes as a tensor: its method evaluate reads boards and FENs")
         if not inputs.is_floating_point():
             if ratings is None and inputs.ndim == 2:
                 ratings = inputs[:, _RATINGS:]

@@ -60,7 +60,7 @@ class Embedding(nn.Module):
         tokens = features
         if self.board is not None:
             board = self.board(features[:, :, : attacks.PIECES].flatten(1))
-            tokens = torch.cat([features, board.view(len(board), 64, -1)], 2)
+            tokens = torch.cat([features, board.view(len(board), 64, board.shape[1] // 64)], 2)
         tokens = self.project(tokens)
         if self.attacks is not None:
             tokens = tokens + self.attacks(attackers)

@@ -107,8 +107,8 @@ class Gab(PositionEncoding):
         board = self.squares(tokens).flatten(1)
         summary = self.summary_norm(nn.functional.silu(self.summary(board)))
         heads = self.heads_norm(nn.functional.silu(self.heads(summary)))
-        biases: Tensor = generator(heads.view(len(tokens), self.heads_count, -1))
-        return biases.view(len(tokens), -1, 64, 64)
+        biases: Tensor = generator(heads.view(len(tokens), self.heads_count, heads.shape[1] // self.heads_count))
+        return biases.view(*biases.shape[:2], 64, 64)
 
 
 def position_encoding(sizes: Sizes) -> PositionEncoding:

@@ -11,17 +11,37 @@ Each takes a network, by name or file; the default is tessera-xs.
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
+from pathlib import Path
 
 import chess
 
-from .. import Chessformer, load, policy
+from ..quiet import import_torch
+
+# Before any other module imports PyTorch, which otherwise warns if NumPy is missing.
+import_torch()
+
+from .. import Chessformer, load, policy  # noqa: E402
 
 
-def given_network() -> Chessformer:
-    """Returns the network that the command line names."""
-    return load(sys.argv[1] if len(sys.argv) > 1 else "tessera-xs", trainable=True)
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser with the argument that all examples have: the network."""
+    parser = argparse.ArgumentParser(
+        f"python -m {__name__}.{Path(sys.argv[0]).stem}", description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("network", nargs="?", default="tessera-xs", help="a network, by name or file (default tessera-xs)")
+    return parser
+
+
+def given_network(parser: argparse.ArgumentParser) -> Chessformer:
+    """Returns the network that the command line names; without it, ends the program."""
+    try:
+        return load(parser.parse_args().network, trainable=True)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
 
 
 def played_games(model: Chessformer, games: int, plies: int, opening: int = 8) -> list[list[chess.Board]]:

@@ -9,7 +9,7 @@ import chess
 import torch
 
 from .. import encode, planes, policy_index
-from . import given_network
+from . import command_line, given_network
 
 # Qxf7 is mate: the bishop protects the queen.
 FEN = "r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4"
@@ -18,7 +18,7 @@ STEPS = 64
 
 
 def main() -> None:
-    model = given_network()
+    model = given_network(command_line(__doc__))
     board = chess.Board(FEN)
     legal = [policy_index(board, move) for move in board.legal_moves]
     position = planes(encode(board))

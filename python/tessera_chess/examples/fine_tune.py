@@ -1,26 +1,26 @@
 """Fine-tunes a network for 100 steps, so that it likes to capture, and saves it as a file that the engine plays.
 
 In the positions of a few games that the network plays against itself, the target is its own policy, in which captures
-count four times. A second term of the loss keeps the value. The loss is shown over positions of other games. The file
-is the second argument, by default fine-tuned.pt.
+count four times. A second term of the loss keeps the value. The loss is shown over positions of other games.
 """
-
-import sys
 
 import torch
 from torch import Tensor
 from torch.nn.functional import kl_div
 
 from .. import encode, policy_index
-from . import given_network, played_games
+from . import command_line, given_network, played_games
 
 STEPS, BATCH, RATE = 100, 32, 2e-4
 LIKING = 4.0
 
 
 def main() -> None:
+    parser = command_line(__doc__)
+    parser.add_argument("file", nargs="?", default="fine-tuned.pt", help="the file to write (default fine-tuned.pt)")
+    file = parser.parse_args().file
     torch.manual_seed(1)
-    model = given_network()
+    model = given_network(parser)
     games = played_games(model, games=16, plies=48)
     boards = [board for game in games for board in game]
     trained = sum(map(len, games[: len(games) * 3 // 4]))
@@ -64,7 +64,6 @@ def main() -> None:
         loss.backward()
         optimizer.step()
     report(STEPS)
-    file = sys.argv[2] if len(sys.argv) > 2 else "fine-tuned.pt"
     model.save(file)
     print(f"saved as {file}: the engine plays it with the option Net")
 

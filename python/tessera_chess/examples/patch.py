@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import encode, policy_index
-from . import given_network
+from . import command_line, given_network
 
 MATE = "6k1/5ppp/8/8/8/8/5PPP/3R2K1 w - - 0 1"
 CHECK = "6k1/5pp1/7p/8/8/8/5PPP/3R2K1 w - - 0 1"
@@ -19,7 +19,7 @@ MOVE = chess.Move.from_uci("d1d8")
 
 def main() -> None:
     torch.set_grad_enabled(False)
-    model = given_network()
+    model = given_network(command_line(__doc__))
     board = chess.Board(CHECK)
     legal = [policy_index(board, move) for move in board.legal_moves]
     place = legal.index(policy_index(board, MOVE))

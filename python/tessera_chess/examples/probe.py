@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from .. import encode
-from . import given_network, played_games
+from . import command_line, given_network, played_games
 
 RIDGE = 10.0
 
 
 def main() -> None:
     torch.manual_seed(1)
-    model = given_network()
+    model = given_network(command_line(__doc__))
     games = played_games(model, games=48, plies=48)
     boards = [board for game in games for board in game]
     fitted = sum(map(len, games[: len(games) // 2]))

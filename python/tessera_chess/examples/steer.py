@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import encode, policy
-from . import given_network
+from . import command_line, given_network
 
 # Qxf7 is mate: the bishop protects the queen.
 FEN = "r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4"
@@ -14,7 +14,7 @@ MOVE = chess.Move.from_uci("h5f7")
 
 def main() -> None:
     torch.set_grad_enabled(False)
-    model = given_network()
+    model = given_network(command_line(__doc__))
     board = chess.Board(FEN)
     rows = encode(board)
     heads, _ = model.encoder[0].attention.shape

@@ -15,11 +15,11 @@ use tessera::backend::CodeArguments;
 use tessera::command_line::TimeSpan;
 use tessera::cycle::STOPPED;
 use tessera::error_report::tell;
-use tessera::exit::{INTERRUPTED, SUCCESS, exit_at_once};
+use tessera::exit::SUCCESS;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
-use tessera::{output, progress};
+use tessera::{interrupt, output, progress};
 
 /// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
@@ -146,15 +146,13 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
 }
 
 /// Returns a flag that becomes true on Ctrl-C or SIGTERM, so that the program can finish its work.
-/// `stopping` is printed at that time. A second signal ends the program immediately.
+/// `stopping` is printed at that time. A second signal ends the program, see
+/// [`interrupt::stop_at_first`].
 pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            // The interrupted thread may be waiting for a reader of standard output.
-            exit_at_once(INTERRUPTED);
-        }
+    interrupt::stop_at_first(move || {
+        asked.store(true, Ordering::Relaxed);
         tracing::warn!("{stopping}");
     })?;
     Ok(stop)

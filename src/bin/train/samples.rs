@@ -15,6 +15,8 @@ use tessera::network::{self, Network};
 const PER_GAME: usize = 8;
 /// One game in this many is held out.
 const HELD_OUT: usize = 10;
+/// Minimum number of positions of [`one_each`], which are averaged.
+const LEAST: usize = 2;
 /// Seed of the positions that [`one_each`] takes.
 const SEED: u64 = 1;
 
@@ -29,12 +31,21 @@ pub fn open(net: Option<&Path>, code: &CodeArguments) -> anyhow::Result<Network>
 
 /// Returns at least `limit` training positions, eight from each game evenly spread over it, as far
 /// as there are games, and held-out positions of every tenth game.
+///
+/// # Errors
+/// If a game cannot be read, or if the games or the limit leave no game to hold out.
 pub fn spread(files: &[PathBuf], limit: usize) -> anyhow::Result<[Vec<Game>; 2]> {
     let mut sampled = [Vec::new(), Vec::new()];
     let mut number = 0;
     for path in files {
         for game in games(path)? {
             if sampled[0].len() >= limit {
+                if sampled.iter().any(Vec::is_empty) {
+                    bail!(
+                        "--limit {limit} is reached before a game is held out: raise it to {} or more",
+                        (HELD_OUT - 1) * PER_GAME + 1
+                    );
+                }
                 return Ok(sampled);
             }
             let game = game?;
@@ -55,7 +66,13 @@ pub fn spread(files: &[PathBuf], limit: usize) -> anyhow::Result<[Vec<Game>; 2]>
 
 /// Returns one random position of each of the first `limit` games. Positions without a legal move
 /// are excluded, and so is the first position.
+///
+/// # Errors
+/// If a game cannot be read, or if the games or the limit allow fewer than two positions.
 pub fn one_each(files: &[PathBuf], limit: usize) -> anyhow::Result<Vec<Game>> {
+    if limit < LEAST {
+        bail!("--limit {limit} is too small: at least {LEAST} positions are needed");
+    }
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut sampled = Vec::new();
     for path in files {
@@ -74,7 +91,7 @@ pub fn one_each(files: &[PathBuf], limit: usize) -> anyhow::Result<Vec<Game>> {
         }
     }
     match sampled.len() {
-        0 | 1 => bail!("there are too few games: at least 2 are needed"),
+        count if count < LEAST => bail!("there are too few games: at least {LEAST} are needed"),
         _ => Ok(sampled),
     }
 }

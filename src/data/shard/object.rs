@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::store::cloud::{connect, runtime};
+use crate::store::cloud::{self, connect, runtime};
 
 /// Maximum number of prefetched blocks. A block has a few hundred kilobytes. With a latency of 50
 /// ms per response, 16 blocks in flight give 100 MB/s, which is about 20 million samples per
@@ -53,7 +53,8 @@ impl Object {
     pub fn open(address: &str) -> io::Result<Object> {
         let (store, key) = connect(address)?;
         let runtime = runtime()?;
-        let found = runtime.block_on(store.head(&key)).map_err(failure)?;
+        let found = runtime.block_on(store.head(&key));
+        let found = found.map_err(|error| failure(error, false))?;
         Ok(Object {
             store,
             key,
@@ -119,19 +120,21 @@ async fn fetch(
     (offset, length): Span,
 ) -> io::Result<Vec<u8>> {
     let range = offset..offset + length;
-    let bytes = store.get_range(&key, range).await.map_err(failure)?;
+    let bytes = store.get_range(&key, range).await;
+    // The shard was opened, so the store has answered.
+    let bytes = bytes.map_err(|error| failure(error, true))?;
     if bytes.len() as u64 != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(bytes.into())
 }
 
-fn failure(error: object_store::Error) -> io::Error {
+fn failure(error: object_store::Error, has_answered: bool) -> io::Error {
     match error {
         object_store::Error::NotFound { .. } => io::Error::new(
             io::ErrorKind::NotFound,
             "the store has no object of this name",
         ),
-        error => io::Error::other(error),
+        error => cloud::failure(error, has_answered),
     }
 }

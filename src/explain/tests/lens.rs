@@ -163,7 +163,7 @@ fn effects_of_heads_are_means_of_those_in_the_positions() {
         assert!((0.0..=1.0).contains(&effect.changed.mean));
     }
     let error = head_effects(&network, &[Game::default()], |_, _| {}).unwrap_err();
-    assert!(matches!(error, ExplainError::NoPositions), "{error}");
+    assert!(matches!(error, ExplainError::TooFewPositions(2)), "{error}");
     let games = [Game::default(), game(FEN)];
     let error = head_effects(&self::network(tower()), &games, |_, _| {}).unwrap_err();
     assert!(matches!(error, ExplainError::NoAttention(_)), "{error}");

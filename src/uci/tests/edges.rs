@@ -296,7 +296,10 @@ fn refused_options_are_explained() {
     let mut client = Client::new();
     for (line, reason) in [
         ("setoption name Hashs value 1", "no option `Hashs`"),
-        ("setoption name Hash value 0", "it stays 256"),
+        (
+            "setoption name Hash value 0",
+            "not `0`; the option keeps its value, 256",
+        ),
         ("setoption name Threads value two", "`two`"),
         ("setoption Hash 5", "setoption name"),
         (

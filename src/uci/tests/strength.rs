@@ -80,7 +80,7 @@ fn levels_beyond_the_bounds_are_refused() {
         client.say(&[&format!("setoption name UCI_Elo value {value}")]);
         let said = client.wait_for("info string ").concat();
         assert!(
-            said.contains(expected) && said.contains("it stays 1500"),
+            said.contains(expected) && said.contains("the option keeps its value, 1500"),
             "{said}"
         );
     }

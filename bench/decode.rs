@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use tessera::data::Curve;
-use tessera::data::examples::Positions;
+use tessera::data::examples::PositionExamples;
 use tessera::data::label::{EvalRefersTo, TargetRules};
 use tessera::data::loader::{Cursor, Loader, RankShard, Sampling, SourceConfig, Split};
 use tessera::data::pgn::{open, parse_game};
@@ -172,7 +172,7 @@ fn loader(name: &str, path: &Path, is_shard: bool) {
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let start = Cursor::default();
-    let positions = Positions {
+    let positions = PositionExamples {
         format: InputFormat::Classical,
         variations: sampling.variations(),
     };

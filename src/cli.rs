@@ -19,10 +19,12 @@ mod review;
 mod serve;
 
 use clap::{CommandFactory, Parser, Subcommand};
+#[cfg(feature = "torch")]
+use networks::NetworkCommand;
 use std::io::{BufReader, IsTerminal, stdin, stdout};
 use tessera::command_line::Group;
 use tessera::error_report::tell;
-use tessera::manual;
+use tessera::manual::ManualCommand;
 use tessera::uci::{self, Settings};
 
 /// Printed if the program is started from a terminal, but not if a chess program starts it with a
@@ -87,9 +89,9 @@ enum Command {
     Serve(Box<serve::Arguments>),
     #[cfg(feature = "torch")]
     #[command(flatten)]
-    Networks(networks::Command),
+    Networks(NetworkCommand),
     #[command(flatten)]
-    Manual(manual::Command),
+    Manual(ManualCommand),
 }
 
 impl Cli {

@@ -10,6 +10,7 @@ pub use network::{
 };
 pub use time_span::TimeSpan;
 
+use crate::exit::{SUCCESS, exit};
 use clap::{ArgMatches, Command, Parser};
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
@@ -60,12 +61,15 @@ pub fn parse<C: Parser>(groups: &[Group]) -> C {
     if std::env::args_os().skip(1).eq([DESCRIBE]) {
         // The reader may have closed the pipe.
         let _ = writeln!(stdout(), "{}", described::described(command));
-        std::process::exit(0);
+        exit(SUCCESS);
     }
     let matches = command.try_get_matches_from_mut(std::env::args_os());
     let read = |matches: ArgMatches| C::from_arg_matches(&matches);
     let read = matches.and_then(|matches| read(matches).map_err(|it| it.format(&mut command)));
-    read.unwrap_or_else(|error| error.exit())
+    read.unwrap_or_else(|error| {
+        let _ = error.print();
+        exit(error.exit_code())
+    })
 }
 
 /// Shortens the help for options that many commands share: their possible values are listed without

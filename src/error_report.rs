@@ -1,31 +1,15 @@
 //! The programs' error messages.
 
+use crate::exit::{FAILURE, SUCCESS};
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::iter::successors;
-use std::process::ExitCode;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |error| (*error).source())
-}
-
-/// The hint added when a file is not found because the working folder was deleted.
-const LOST_FOLDER: &str = "the working folder was deleted, so that relative paths lead nowhere";
-
-/// Returns whether a file was not found because the working folder, from which relative paths
-/// start, has been deleted.
-fn is_lost(error: &(dyn Error + 'static)) -> bool {
-    is_of(error, io::ErrorKind::NotFound) && std::env::current_dir().is_err()
-}
-
-fn is_of(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
-    chain(error).any(|cause| {
-        let cause = cause.downcast_ref::<io::Error>();
-        cause.is_some_and(|cause| cause.kind() == kind)
-    })
 }
 
 /// Formats the error and its causes on one line. Causes that the error's own message already
@@ -41,10 +25,6 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
             line.push_str(": ");
             line.push_str(cause);
         }
-    }
-    if is_lost(error) {
-        line.push_str(": ");
-        line.push_str(LOST_FOLDER);
     }
     line
 }
@@ -82,12 +62,16 @@ pub fn tell(line: impl Display) {
 
 /// Prints the error to standard error and returns the exit status. If the error is a closed output
 /// pipe, because a program such as `head` has read enough, prints nothing and returns success.
-pub fn report(error: &(dyn Error + 'static)) -> ExitCode {
-    if is_of(error, io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
+pub fn report(error: &(dyn Error + 'static)) -> i32 {
+    let is_closed_pipe = chain(error).any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    });
+    if is_closed_pipe {
+        return SUCCESS;
     }
     tell(format_args!("error: {}", one_line(error)));
-    ExitCode::FAILURE
+    FAILURE
 }
 
 #[cfg(test)]

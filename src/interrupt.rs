@@ -1,11 +1,9 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first one stops a program's work, and the second one ends the
 //! program.
 
+use crate::exit::{INTERRUPTED, exit_at_once};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// Exit status after Ctrl-C on systems without signals.
-const INTERRUPTED: i32 = 130;
 
 /// Calls `stop` at the first Ctrl-C, SIGTERM or SIGHUP, so that the program can finish its work. The
 /// second one ends the program at once, with the status that shells give to programs that the signal
@@ -19,7 +17,7 @@ pub fn stop_at_first(stop: impl Fn() + Send + 'static) -> io::Result<()> {
         if !is_stopping.swap(true, Relaxed) {
             stop();
         } else if cfg!(not(unix)) {
-            std::process::exit(INTERRUPTED);
+            exit_at_once(INTERRUPTED);
         }
     })
     .map_err(io::Error::other)?;

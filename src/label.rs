@@ -240,7 +240,7 @@ impl<'a> Queue<'a> {
     fn next(
         &mut self,
         observe: &(dyn Fn(Event) + Sync),
-    ) -> Result<Option<(u64, source::Job<'a>)>, SourceError> {
+    ) -> Result<Option<(u64, Job<'a>)>, SourceError> {
         while !self.counts.failed.load(Relaxed) {
             match self.jobs.next().transpose()? {
                 Some((number, _)) if self.journal.contains(number) => {

@@ -11,6 +11,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
+//! | [`exit`] | ends a program without libtorch's exit handlers |
 //! | [`error_report`] | error messages, each on one line |
 //! | [`softmax`] | from logits to probabilities |
 //! | [`plural`] | numbers with their nouns |
@@ -87,6 +88,7 @@ pub mod encode;
 pub mod engine;
 pub mod error_report;
 pub mod eval;
+pub mod exit;
 #[cfg(feature = "torch")]
 pub mod explain;
 #[cfg(feature = "torch")]

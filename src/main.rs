@@ -7,9 +7,9 @@ mod cli;
 
 use mimalloc::MiMalloc;
 use std::io;
-use std::process::ExitCode;
 use tessera::command_line::parse;
 use tessera::error_report::{has_colours, log_filter, report};
+use tessera::exit::{SUCCESS, exit};
 #[cfg(feature = "torch")]
 use tessera::inference;
 use tracing_subscriber::fmt;
@@ -22,7 +22,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-fn main() -> ExitCode {
+fn main() -> ! {
     // Standard output is reserved for UCI and results; RUST_LOG selects the log messages.
     let layer = fmt::layer()
         .with_writer(io::stderr)
@@ -38,8 +38,8 @@ fn main() -> ExitCode {
     if option_env!("TESSERA_BUILT_IN") != Some("none") {
         inference::carry(inference::NETWORKS);
     }
-    match parse::<cli::Cli>(&cli::GROUPS).run() {
-        Ok(()) => ExitCode::SUCCESS,
+    exit(match parse::<cli::Cli>(&cli::GROUPS).run() {
+        Ok(()) => SUCCESS,
         Err(error) => report(error.as_ref()),
-    }
+    })
 }

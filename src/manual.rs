@@ -3,7 +3,7 @@
 mod bash;
 
 use crate::version::version;
-use clap::ValueHint;
+use clap::{Command, ValueHint};
 use clap_complete::Shell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const ZSH_END: &str = "    compdef ";
 
 /// The commands that describe a program.
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub enum ManualCommand {
     /// Print completions for a shell
     ///
     /// For Bash, put `eval "$(NAME completions bash)"` in ~/.bashrc, where NAME is this program's
@@ -33,18 +33,18 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl ManualCommand {
     /// Generates the files for `program`, given its command line.
     ///
     /// # Errors
     /// If standard output or the folder cannot be written.
-    pub fn run(self, program: clap::Command) -> io::Result<()> {
+    pub fn run(self, program: Command) -> io::Result<()> {
         match self {
-            Command::Completions { shell } => {
+            ManualCommand::Completions { shell } => {
                 let script = script(shell, &without_hidden(&program));
                 io::stdout().write_all(script.as_bytes())
             }
-            Command::Man { folder } => {
+            ManualCommand::Man { folder } => {
                 std::fs::create_dir_all(&folder)?;
                 write_pages(program, &folder)
             }
@@ -53,7 +53,7 @@ impl Command {
 }
 
 /// Writes one manual page for each command.
-fn write_pages(program: clap::Command, folder: &Path) -> io::Result<()> {
+fn write_pages(program: Command, folder: &Path) -> io::Result<()> {
     // Only our own pages are changed, whatever else the folder contains.
     let new = tempfile::tempdir_in(folder)?;
     clap_mangen::generate_to(program, new.path())?;
@@ -66,7 +66,7 @@ fn write_pages(program: clap::Command, folder: &Path) -> io::Result<()> {
 }
 
 /// Returns the completion script of a program.
-fn script(shell: Shell, program: &clap::Command) -> String {
+fn script(shell: Shell, program: &Command) -> String {
     if shell == Shell::Bash {
         return bash::script(program);
     }
@@ -82,7 +82,7 @@ fn script(shell: Shell, program: &clap::Command) -> String {
 
 /// Returns the command line with a hint at every value that is not a path, for which zsh and fish
 /// would otherwise offer files.
-fn with_hints(command: clap::Command) -> clap::Command {
+fn with_hints(command: Command) -> Command {
     let mut command = command.mut_args(|argument| {
         match argument.get_action().takes_values() && !bash::is_path(&argument) {
             true => argument.value_hint(ValueHint::Other),
@@ -118,11 +118,11 @@ fn registered_late(script: &str, name: &str) -> String {
 
 /// Returns the command line without hidden commands, which completion scripts would otherwise
 /// offer.
-fn without_hidden(command: &clap::Command) -> clap::Command {
+fn without_hidden(command: &Command) -> Command {
     // clap needs command names with a static lifetime.
     let name: &'static str = command.get_name().to_owned().leak();
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
-    let mut visible = clap::Command::new(name)
+    let mut visible = Command::new(name)
         .about(command.get_about().cloned().unwrap_or_default())
         .args(command.get_arguments().cloned())
         .groups(command.get_groups().cloned())

@@ -13,7 +13,7 @@
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | continues from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
 //! | [`Diffusion`] | a Chessformer that predicts the boards and moves of the next plies | yes |
-//! | [`World`] | a Chessformer that also predicts the latent board after a move | yes |
+//! | [`WorldModel`] | a Chessformer that also predicts the latent board after a move | yes |
 
 mod architecture;
 pub(crate) mod bitboards;
@@ -69,4 +69,4 @@ pub use program::{Compact, Program};
 pub(crate) use removed::only_left;
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};
-pub use world::World;
+pub use world::WorldModel;

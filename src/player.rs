@@ -2,7 +2,7 @@
 //! tree.
 //!
 //! A front end ([`crate::uci`], a server) sends a [`Player`] one [`Request`] after another. The
-//! player loads whatever the request's [`Settings`] require and keeps everything that has not
+//! player loads whatever the request's [`PlayerSettings`] require and keeps everything that has not
 //! changed: the network, the agent, its tree. Messages for the user go to a [`Listener`].
 
 mod factory;
@@ -11,7 +11,7 @@ mod settings;
 
 pub use factory::{EngineFactory, Factory};
 pub use level::HIGHEST_LEVEL;
-pub use settings::Settings;
+pub use settings::PlayerSettings;
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::{
@@ -34,7 +34,7 @@ const MOST_TABLE_PROBLEMS: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// The agent and the network.
-    pub settings: Settings,
+    pub settings: PlayerSettings,
     /// The number of the game; a new number clears the tree.
     pub game: u64,
     /// The number of resets; a new number clears the tree and the evaluation cache.
@@ -64,7 +64,7 @@ pub trait Listener {
     fn problem(&mut self, text: &str);
 
     /// Signals that everything is loaded and the agent is about to start with these settings.
-    fn begin(&mut self, settings: &Settings);
+    fn begin(&mut self, settings: &PlayerSettings);
 
     /// Receives an interim report.
     fn report(&mut self, report: &Report);
@@ -88,13 +88,13 @@ pub enum PlayerError {
 /// use tessera::chess::Game;
 /// use tessera::backend::BackendKind;
 /// use tessera::play::{Control, Limits, Report};
-/// use tessera::player::{EngineFactory, Listener, Player, Request, Settings, Setup};
+/// use tessera::player::{EngineFactory, Listener, Player, Request, PlayerSettings, Setup};
 ///
 /// struct Quiet;
 /// impl Listener for Quiet {
 ///     fn note(&mut self, _: &str) {}
 ///     fn problem(&mut self, _: &str) {}
-///     fn begin(&mut self, _: &Settings) {}
+///     fn begin(&mut self, _: &PlayerSettings) {}
 ///     fn report(&mut self, _: &Report) {}
 /// }
 ///
@@ -268,7 +268,7 @@ impl<F: Factory> Player<F> {
         setup: &Setup,
         limits: &Limits,
         listener: &mut dyn Listener,
-    ) -> Result<Settings, LoadError> {
+    ) -> Result<PlayerSettings, LoadError> {
         let mut messages = Messages::default();
         let prepared = self.prepare_any(setup, limits, &mut messages);
         messages.send(listener);
@@ -281,7 +281,7 @@ impl<F: Factory> Player<F> {
         setup: &Setup,
         limits: &Limits,
         messages: &mut Messages,
-    ) -> Result<Settings, LoadError> {
+    ) -> Result<PlayerSettings, LoadError> {
         self.missing.retain(Missing::is_missing);
         let at_hand = &setup.settings.backend.network;
         let mut settings = setup.settings.answering(limits);
@@ -324,7 +324,7 @@ impl<F: Factory> Player<F> {
     /// `at_hand` is the network that the user selected.
     fn networks(
         &self,
-        settings: &Settings,
+        settings: &PlayerSettings,
         at_hand: &NetworkOptions,
     ) -> Vec<(NetworkOptions, &'static str)> {
         let wanted = settings.backend.network.clone();
@@ -385,7 +385,7 @@ impl<F: Factory> Player<F> {
     fn prepare_player(
         &mut self,
         setup: &Setup,
-        settings: &mut Settings,
+        settings: &mut PlayerSettings,
         messages: &mut Messages,
     ) -> Result<(), LoadError> {
         let mut options = settings.agent_options();
@@ -502,7 +502,7 @@ impl<F: Factory> Player<F> {
 }
 
 /// Returns the problem of a human-like network that is named, although the agent does not use it.
-fn unreadable_spare(settings: &Settings) -> Option<String> {
+fn unreadable_spare(settings: &PlayerSettings) -> Option<String> {
     let is_spare = settings.agent != AgentKind::Human;
     let path = settings.human_net.clone().filter(|_| is_spare)?;
     let source = File::open(&path).err()?;
@@ -510,7 +510,7 @@ fn unreadable_spare(settings: &Settings) -> Option<String> {
 }
 
 /// Returns a note if a rating is set but the network does not use ratings, or only in part.
-fn ratings_ignored(settings: &Settings, backend: &dyn Backend) -> Option<String> {
+fn ratings_ignored(settings: &PlayerSettings, backend: &dyn Backend) -> Option<String> {
     let properties = backend.properties();
     let name = &properties.name;
     if settings.agent != AgentKind::Human {
@@ -532,7 +532,7 @@ fn ratings_ignored(settings: &Settings, backend: &dyn Backend) -> Option<String>
 
 /// Substitutes another agent if the network does not support the configured one; returns the
 /// problems.
-fn sit_in(settings: &mut Settings, backend: &dyn Backend) -> Vec<String> {
+fn sit_in(settings: &mut PlayerSettings, backend: &dyn Backend) -> Vec<String> {
     let properties = backend.properties();
     let name = &properties.name;
     let mut problems = Vec::new();
@@ -586,7 +586,7 @@ mod tests {
     impl Listener for Quiet {
         fn note(&mut self, _: &str) {}
         fn problem(&mut self, _: &str) {}
-        fn begin(&mut self, _: &Settings) {}
+        fn begin(&mut self, _: &PlayerSettings) {}
         fn report(&mut self, _: &Report) {}
     }
 

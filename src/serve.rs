@@ -62,7 +62,7 @@ use crate::inference::LoadError;
 use axum::Router;
 use lichess::LichessClient;
 use shared::SharedPages;
-use state::State;
+use state::AppState;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -149,7 +149,7 @@ async fn serve(
             ServeError::Share { folder, source }
         })
     });
-    let state = Arc::new(State::new(config, shared.transpose()?));
+    let state = Arc::new(AppState::new(config, shared.transpose()?));
     if let Some(shared) = state.shared.clone() {
         tokio::spawn(async move {
             loop {
@@ -197,7 +197,7 @@ async fn serve(
 
 /// Waits for the networks, then serves Lichess if a client is configured; returns only on failure.
 async fn work(
-    state: &Arc<State>,
+    state: &Arc<AppState>,
     loading: JoinHandle<Result<(), LoadError>>,
     lichess: Option<LichessClient>,
 ) -> ServeError {

@@ -43,6 +43,7 @@ mod worker;
 pub(crate) use info::info_lines;
 pub use settings::Settings;
 
+use crate::exit::{SUCCESS, exit_at_once};
 use crate::player::{EngineFactory, Factory};
 use crossbeam::channel::{Sender, bounded, select_biased};
 use output::Output;
@@ -59,9 +60,10 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// until the client sets others.
 ///
 /// This should be the last call in a process. If a search does not stop within five seconds (one
-/// evaluation may take longer on a slow device), or a network is still loading after a minute,
-/// this function ends the process with exit status 0 instead of returning. If it returns before
-/// `input` has ended, the thread that reads `input` keeps waiting for the next line.
+/// evaluation may take longer on a slow device), a network is still loading after a minute, or the
+/// client does not read, this function ends the process with exit status 0 instead of returning. If
+/// it returns before `input` has ended, the thread that reads `input` keeps waiting for the next
+/// line.
 ///
 /// # Errors
 /// If the input or the output fails, or a thread cannot be started.
@@ -78,7 +80,9 @@ pub fn serve(
         settings,
     )? {
         Rest::Reached => Ok(()),
-        Rest::Missed => leave(),
+        // libFuzzer saves inputs that panic.
+        Rest::Missed if cfg!(fuzzing) => panic!("a search does not heed its stop"),
+        Rest::Missed => exit_at_once(SUCCESS),
     }
 }
 
@@ -140,22 +144,6 @@ fn read_lines(mut input: impl BufRead, lines: &Sender<io::Result<Vec<u8>>>) {
             return;
         }
     }
-}
-
-/// Ends the process without running exit handlers. libtorch's handlers destroy objects that the
-/// worker is still using: half of the processes that returned from `main` in the middle of an
-/// evaluation crashed with a segmentation fault.
-fn leave() -> ! {
-    if cfg!(fuzzing) {
-        // libFuzzer saves inputs that panic.
-        panic!("a search does not heed its stop");
-    }
-    unsafe extern "C" {
-        fn _exit(status: std::ffi::c_int) -> !;
-    }
-    // SAFETY: `_exit` belongs to the C library, on Unix and Windows alike, and may be called at any
-    // time. None of the skipped handlers is needed, because every line of output has been flushed.
-    unsafe { _exit(0) }
 }
 
 /// Reads a line into `line`, truncating an overlong one just beyond the limit; returns whether a

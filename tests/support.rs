@@ -5,7 +5,7 @@ use std::borrow::BorrowMut;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
-use tessera::data::examples::Positions;
+use tessera::data::examples::PositionExamples;
 use tessera::data::loader::{Cursor, Loader, LoaderError, RankShard, Sampling, Split};
 use tessera::encode::InputFormat;
 
@@ -102,7 +102,7 @@ pub fn loader(
     cursor: Cursor,
     threads: usize,
 ) -> Result<Loader, LoaderError> {
-    let positions = Positions {
+    let positions = PositionExamples {
         format: InputFormat::Classical,
         variations: sampling.variations(),
     };

@@ -47,27 +47,27 @@ pub struct Arguments {
 }
 
 /// A network's evaluation of a position.
-struct Evaluated {
+struct Evaluation {
     value: Value,
     /// The probabilities of the moves in UCI notation, likeliest first.
     policy: Vec<(String, f32)>,
 }
 
-impl Evaluated {
+impl Evaluation {
     /// Evaluates the game's last position for these ratings of the side to move and the opponent.
     fn of(
         backend: &dyn Backend,
         game: &mut Game,
         [rating, opponent]: [u16; 2],
         evaluate: fn(&dyn Backend, &Game) -> Result<backend::Evaluated, BackendError>,
-    ) -> anyhow::Result<Evaluated> {
+    ) -> anyhow::Result<Evaluation> {
         game.set_ratings(Ratings::of(game.position().turn(), rating, opponent));
         let found = evaluate(backend, game)?;
         let priors = found.priors();
         let priors = priors.map(|(mv, prior)| (game.format_move(mv), prior));
         let mut policy: Vec<(String, f32)> = priors.collect();
         policy.sort_by(|a, b| b.1.total_cmp(&a.1));
-        Ok(Evaluated {
+        Ok(Evaluation {
             value: found.value,
             policy,
         })
@@ -103,7 +103,7 @@ impl Arguments {
     fn show(&self, backend: &dyn Backend, game: &mut Game) -> anyhow::Result<()> {
         let opponent = self.opponent_elo.unwrap_or(USUAL_ELO);
         let evaluated =
-            Evaluated::of(backend, game, [self.self_elo, opponent], |backend, game| {
+            Evaluation::of(backend, game, [self.self_elo, opponent], |backend, game| {
                 Ok(evaluate_games(backend, [game])?.remove(0))
             })?;
         let properties = backend.properties();
@@ -149,7 +149,7 @@ impl Arguments {
         }
         let columns = self.elo.iter().map(|&elo| {
             let opponent = self.opponent_elo.unwrap_or(elo);
-            let evaluated = Evaluated::of(backend, game, [elo, opponent], |backend, game| {
+            let evaluated = Evaluation::of(backend, game, [elo, opponent], |backend, game| {
                 Ok(evaluate_people(backend, [game])?.remove(0))
             })?;
             Ok((elo, opponent, evaluated))
@@ -177,7 +177,7 @@ impl Arguments {
             write!(text, " {elo:>9}")?;
         }
         writeln!(text)?;
-        let mut row = |name: &str, cell: &dyn Fn(&Evaluated) -> f32| -> anyhow::Result<()> {
+        let mut row = |name: &str, cell: &dyn Fn(&Evaluation) -> f32| -> anyhow::Result<()> {
             write!(text, "{name:6}")?;
             for (_, _, evaluated) in &columns {
                 write!(text, " {:7.2} %", 100.0 * cell(evaluated))?;

@@ -10,7 +10,7 @@ mod import;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub enum NetworkCommand {
     Doctor(doctor::Arguments),
     Describe(describe::Arguments),
     Explain(Box<explain::Arguments>),
@@ -20,17 +20,17 @@ pub enum Command {
     ExportOnnx(export::OnnxArguments),
 }
 
-impl Command {
+impl NetworkCommand {
     /// Runs the command that was parsed.
     pub fn run(self) -> anyhow::Result<()> {
         match self {
-            Command::Doctor(arguments) => arguments.run(),
-            Command::Describe(arguments) => arguments.run(),
-            Command::Explain(arguments) => arguments.run(),
-            Command::Generate(arguments) => arguments.run(),
-            Command::Import(arguments) => arguments.run(),
-            Command::ExportLc0(arguments) => arguments.run(),
-            Command::ExportOnnx(arguments) => arguments.run(),
+            NetworkCommand::Doctor(arguments) => arguments.run(),
+            NetworkCommand::Describe(arguments) => arguments.run(),
+            NetworkCommand::Explain(arguments) => arguments.run(),
+            NetworkCommand::Generate(arguments) => arguments.run(),
+            NetworkCommand::Import(arguments) => arguments.run(),
+            NetworkCommand::ExportLc0(arguments) => arguments.run(),
+            NetworkCommand::ExportOnnx(arguments) => arguments.run(),
         }
     }
 }

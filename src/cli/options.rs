@@ -7,7 +7,8 @@ use tessera::agent::AgentKind;
 use tessera::backend::BackendKind;
 use tessera::chess::Game;
 use tessera::command_line::{NetworkArguments, name_and_value};
-use tessera::{player, uci};
+use tessera::player::PlayerSettings;
+use tessera::uci;
 
 /// Search settings.
 #[derive(Args, Clone, Debug)]
@@ -29,7 +30,7 @@ impl SearchArguments {
         agent: AgentKind,
         kind: BackendKind,
         hash: usize,
-    ) -> anyhow::Result<player::Settings> {
+    ) -> anyhow::Result<PlayerSettings> {
         let threads = usize::from(self.threads);
         let mut settings = uci::Settings::default();
         settings.player.agent = agent;

@@ -13,11 +13,11 @@ use std::process::ExitStatus;
 
 /// Exit status by which a worker tells the program that started it that a restart would not help;
 /// EX_CONFIG in BSD's sysexits.h.
-pub const FINAL: u8 = 78;
+pub const FINAL: i32 = 78;
 /// Exit status of a worker that was told to stop before the loop had ended, so that a restart
 /// resumes its work; EX_TEMPFAIL in BSD's sysexits.h. Status 0 means that nothing is left to do:
 /// Kubernetes never restarts a pod that succeeded, not even one that it has evicted.
-pub const STOPPED: u8 = 75;
+pub const STOPPED: i32 = 75;
 
 /// Returns whether a restarted worker would fail again with this error: an error in the
 /// configuration, a missing or malformed file, or missing permissions.
@@ -149,7 +149,7 @@ pub fn was_ended_by_others(status: ExitStatus) -> bool {
             return true;
         }
     }
-    status.code() == Some(STOPPED.into())
+    status.code() == Some(STOPPED)
 }
 
 #[cfg(test)]
@@ -228,7 +228,7 @@ mod tests {
             assert!(is_failure(status), "{status}");
         }
         // Signals, a stop, and the second SIGINT and SIGTERM.
-        for status in [1, 2, 9, 15, i32::from(STOPPED) << 8, 130 << 8, 143 << 8] {
+        for status in [1, 2, 9, 15, STOPPED << 8, 130 << 8, 143 << 8] {
             assert!(!is_failure(status), "{status}");
         }
     }

@@ -2,18 +2,18 @@
 //!
 //! The loader determines the order of games and blocks. An implementation of [`Examples`] defines
 //! the kind of example, the number of examples per game, and the layout of a batch. An example is a
-//! single position ([`Positions`]), a position with its future ([`Horizon`]), a whole game
-//! ([`Games`]), or a position with the next moves and the positions after them ([`Unroll`]).
+//! single position ([`PositionExamples`]), a position with its future ([`HorizonExamples`]), a whole game
+//! ([`GameExamples`]), or a position with the next moves and the positions after them ([`UnrollExamples`]).
 
 mod games;
 mod horizon;
 mod positions;
 mod unroll;
 
-pub use games::{GameColumns, GameTokens, Games};
-pub use horizon::{Future, FuturePly, Horizon, HorizonColumns, Instead, WithFuture};
-pub use positions::{PolicyTargets, PositionColumns, Positions};
-pub use unroll::{Moment, Moments, Unroll, UnrollColumns, Unrolled};
+pub use games::{GameColumns, GameExamples, GameTokens};
+pub use horizon::{Future, FuturePly, HorizonColumns, HorizonExamples, Instead, WithFuture};
+pub use positions::{PolicyTargets, PositionColumns, PositionExamples};
+pub use unroll::{Moment, Moments, UnrollColumns, UnrollExamples, Unrolled};
 
 use super::Curve;
 use super::label::TargetRules;

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use serde::{Deserialize, Serialize};
 
-use super::examples::{Columns, Examples, Positions};
+use super::examples::{Columns, Examples, PositionExamples};
 use super::shard::ShardError;
 use super::v6::V6Error;
 
@@ -175,7 +175,7 @@ fn why_none(validation: f64) -> String {
 pub type BatchOf<E> = Batch<<E as Examples>::Columns>;
 
 /// An iterator over batches, which are prepared in advance on its own threads.
-pub struct Loader<E: Examples = Positions> {
+pub struct Loader<E: Examples = PositionExamples> {
     batches: Option<Receiver<Result<BatchOf<E>, LoaderError>>>,
     workers: Vec<JoinHandle<()>>,
     /// The approximate number of samples in an epoch.

@@ -2,7 +2,7 @@
 
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use crate::network::world::{FrozenWorld, Seen};
-use crate::network::{ArchitectureError, Network, OpenError, Output, World};
+use crate::network::{ArchitectureError, Network, OpenError, Output, WorldModel};
 use crate::torch::{self, ComputeType, NetworkError, floats};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
@@ -33,7 +33,7 @@ fn chosen(formats: &[ComputeType]) -> ComputeType {
 impl WorldImagination {
     /// Prepares a world model to imagine boards on a device that supports these formats.
     pub fn new(
-        network: &Network<World>,
+        network: &Network<WorldModel>,
         device: Device,
         formats: &[ComputeType],
     ) -> Result<WorldImagination, NetworkError> {
@@ -219,7 +219,7 @@ mod tests {
     use crate::torch::ExportPrecision;
 
     /// Returns a small network with large random weights.
-    fn network(state: WorldState) -> Network<World> {
+    fn network(state: WorldState) -> Network<WorldModel> {
         let mut encoder = ModelConfig::preset("cf-1m-gab").unwrap();
         (encoder.layers, encoder.width) = (1, 32);
         encoder.position = PositionConfig::Relative;
@@ -230,7 +230,7 @@ mod tests {
             context: 3,
         };
         tch::manual_seed(4);
-        let world = World::new(&config, Device::Cpu).unwrap();
+        let world = WorldModel::new(&config, Device::Cpu).unwrap();
         let flat = world.initial_weights();
         let flat = &flat + Tensor::randn_like(&flat) * 0.2;
         let about = About {

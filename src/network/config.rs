@@ -52,7 +52,7 @@ pub enum ArchitectureConfig {
         /// The network's sizes.
         model: DiffusionConfig,
     },
-    /// [`World`](super::World).
+    /// [`WorldModel`](super::WorldModel).
     World {
         /// The network's sizes.
         model: WorldConfig,

@@ -7,7 +7,7 @@ use super::diffusion::{Diffusion, DiffusionConfigError};
 use super::gpt::{Gpt, GptConfigError};
 use super::lc0::{Lc0, Lc0ConfigError};
 use super::maia3::{Maia3, Maia3ConfigError};
-use super::world::{World, WorldConfigError};
+use super::world::{WorldConfigError, WorldModel};
 use tch::Device;
 
 impl ArchitectureConfig {
@@ -22,7 +22,7 @@ impl ArchitectureConfig {
             ArchitectureConfig::Maia3 { model } => Box::new(Maia3::new(model, device)?),
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
             ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
-            ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
+            ArchitectureConfig::World { model } => Box::new(WorldModel::new(model, device)?),
             #[cfg(test)]
             ArchitectureConfig::Toy { model } => Box::new(super::toy::Toy::new(model, device)),
         })

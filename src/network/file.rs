@@ -8,7 +8,7 @@ use super::exported::ExportedProgram;
 use super::family::ArchitectureError;
 use super::gpt::Gpt;
 use super::parameters::{Parameter, Weights};
-use super::world::World;
+use super::world::WorldModel;
 use crate::backend::metadata::{CONTRACT, EncoderSpec};
 use crate::backend::{CodePolicy, Metadata};
 use crate::tactics::correction::Correction;
@@ -39,7 +39,7 @@ pub enum Playable {
     /// Evaluates positions.
     Positions(Network),
     /// Evaluates positions and looks ahead in imagination.
-    World(Network<World>),
+    World(Network<WorldModel>),
     /// Reads games move by move.
     Moves(Network<Gpt>),
 }

@@ -18,6 +18,11 @@ impl Linear {
         x.linear(&weights[self.weight], self.bias.map(|bias| &weights[bias]))
     }
 
+    /// Returns the output after mish.
+    pub fn forward_mish(&self, weights: &Weights, x: &Tensor) -> Tensor {
+        fused::mish(&self.forward(weights, x))
+    }
+
     /// Returns the layer for a fused operator. The layer must have a bias.
     pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Dense<'a> {
         fused::Dense {
@@ -63,7 +68,7 @@ pub(super) fn dense_mish<const N: usize>(
             return dense.infer_mish(x, &packed.weights, packed.int8);
         }
     }
-    layers.map(|layer| layer.forward(weights, x).mish())
+    layers.map(|layer| layer.forward_mish(weights, x))
 }
 
 /// Returns the activated output of a layer over tokens [B, 64, width].
@@ -94,13 +99,10 @@ pub(super) struct Norm {
 
 impl Norm {
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
-        let gain = Some(&weights[self.weight]);
-        match self.bias {
-            Some(bias) => {
-                x.layer_norm([self.width], gain, Some(&weights[bias]), self.epsilon, true)
-            }
-            None if weights.are_frozen() => fused::rms_norm(x, &weights[self.weight], self.epsilon),
-            None => x.rms_norm([self.width], gain, self.epsilon),
+        let gain = &weights[self.weight];
+        match self.bias.map(|bias| &weights[bias]) {
+            Some(bias) => x.layer_norm([self.width], Some(gain), Some(bias), self.epsilon, true),
+            None => fused::rms_norm(x, gain, self.epsilon),
         }
     }
 
@@ -215,7 +217,7 @@ pub enum Activation {
 impl Activation {
     pub(super) fn forward(self, x: &Tensor) -> Tensor {
         match self {
-            Activation::Mish => x.mish(),
+            Activation::Mish => fused::mish(x),
             Activation::Relu => x.relu(),
             Activation::None => x.shallow_clone(),
             Activation::Tanh => x.tanh(),

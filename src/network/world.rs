@@ -39,7 +39,7 @@ use tch::{Device, Tensor};
 
 /// The structure of a world model.
 #[derive(Debug)]
-pub struct World {
+pub struct WorldModel {
     /// The network's configuration.
     pub config: WorldConfig,
     structure: Structure,
@@ -53,12 +53,12 @@ pub struct World {
     heads: RuleHeads,
 }
 
-impl World {
+impl WorldModel {
     /// Builds the structure that `config` describes, for weights on `device`.
     ///
     /// # Errors
     /// [`WorldConfigError`] if the sizes do not fit each other.
-    pub fn new(config: &WorldConfig, device: Device) -> Result<World, WorldConfigError> {
+    pub fn new(config: &WorldConfig, device: Device) -> Result<WorldModel, WorldConfigError> {
         config.check()?;
         let encoder = Chessformer::new(&config.encoder, device)?;
         let mut builder = Builder::after(encoder.parameters(), encoder.size());
@@ -80,7 +80,7 @@ impl World {
             model: config.clone(),
         };
         let structure = Structure::new(stated, builder);
-        Ok(World {
+        Ok(WorldModel {
             config: config.clone(),
             structure: Structure {
                 // The operations are those of one evaluation by the encoder.
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Returns the latents [B, squares, width] for the encoder's tokens [B, 64, width]. Their size
-    /// is [`WorldConfig::latents`]. `weights` may contain only those of [`World::representing`].
+    /// is [`WorldConfig::latents`]. `weights` may contain only those of [`WorldModel::representing`].
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.fuse(weights, tokens),
@@ -179,7 +179,7 @@ impl World {
 }
 
 /// Evaluates positions with the encoder alone.
-impl Evaluator for World {
+impl Evaluator for WorldModel {
     fn interface(&self) -> Interface {
         self.encoder.interface()
     }

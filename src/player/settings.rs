@@ -16,7 +16,7 @@ const DEFAULT_ELO: u16 = 1500;
 
 /// The settings of a player.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct PlayerSettings {
     /// The backend and its network.
     pub backend: BackendOptions,
     /// The agent that chooses moves.
@@ -43,9 +43,9 @@ pub struct Settings {
     pub analyse_mode: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        let mut settings = Settings {
+impl Default for PlayerSettings {
+    fn default() -> PlayerSettings {
+        let mut settings = PlayerSettings {
             backend: BackendOptions::default(),
             agent: AgentKind::default(),
             options: agent::Options::default(),
@@ -63,7 +63,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl PlayerSettings {
     /// Returns the agent's options in the current mode.
     pub fn agent_options(&self) -> agent::Options {
         let mut options = self.options.clone();
@@ -79,7 +79,7 @@ impl Settings {
     /// human ratings, the agent is `mcts` with a short search. Analysis ignores the strength limit;
     /// several lines, `go infinite` and `UCI_AnalyseMode` count as analysis. The agent `human`
     /// plays with the human-like network, unless a network file was set together with the agent.
-    pub fn answering(&self, limits: &Limits) -> Settings {
+    pub fn answering(&self, limits: &Limits) -> PlayerSettings {
         let mut settings = self.clone();
         let analyses = self.options.search.multi_pv > 1 || limits.infinite || self.analyse_mode;
         if self.limit_strength && !analyses {
@@ -161,11 +161,11 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn limited() -> Settings {
-        Settings {
+    fn limited() -> PlayerSettings {
+        PlayerSettings {
             limit_strength: true,
             elo: 1400,
-            ..Settings::default()
+            ..PlayerSettings::default()
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
     fn a_limit_on_strength_leaves_analysis_alone() {
         let playing = Limits::default();
         for agent in [AgentKind::Mcts, AgentKind::Policy, AgentKind::Human] {
-            let settings = Settings { agent, ..limited() };
+            let settings = PlayerSettings { agent, ..limited() };
             let answering = settings.answering(&playing);
             assert_eq!(answering.agent, AgentKind::Human);
             let ratings = answering.ratings(Color::Black);
@@ -190,13 +190,13 @@ mod tests {
             several.options.search.multi_pv = 2;
             assert_eq!(several.answering(&playing).agent, agent);
         }
-        let unlimited = Settings::default();
+        let unlimited = PlayerSettings::default();
         assert_eq!(unlimited.answering(&playing), unlimited);
     }
 
     #[test]
     fn people_are_imitated_by_their_network_or_the_one_named() {
-        let network = |settings: &Settings| {
+        let network = |settings: &PlayerSettings| {
             let answering = settings.answering(&Limits::default());
             let network = answering.backend.network;
             (network.net, network.built_in)
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn above_people_the_search_is_limited() {
         let level = |elo, allowed| {
-            let mut settings = Settings { elo, ..limited() };
+            let mut settings = PlayerSettings { elo, ..limited() };
             settings.human_net = Some(PathBuf::from("people.pt"));
             let answering = settings.answering(&Limits::default());
             assert_eq!(answering.agent, AgentKind::Mcts);

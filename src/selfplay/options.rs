@@ -1,6 +1,6 @@
 //! Search settings for self-play, used by `tessera-train selfplay` and by the loop.
 
-use crate::player;
+use crate::player::PlayerSettings;
 use crate::uci::{self, options::OptionError};
 
 /// Memory for a game's search tree in MiB, enough for tens of thousands of visits.
@@ -29,7 +29,7 @@ pub enum SearchOptionError {
 /// [`SearchOptionError`] for the first option that is invalid or does not affect how positions are
 /// searched.
 pub fn set_search_options<'a>(
-    settings: &mut player::Settings,
+    settings: &mut PlayerSettings,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<(), SearchOptionError> {
     let before = uci::Settings {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn options_of_the_search_are_set_and_others_refused() {
-        let mut settings = player::Settings::default();
+        let mut settings = PlayerSettings::default();
         let good = [
             ("CPuct", "2.5"),
             ("DiffusionSteps", "3"),

@@ -3,7 +3,7 @@
 use super::json::parse;
 use super::media::is_json;
 use super::problem::Problem;
-use super::state::State;
+use super::state::AppState;
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
@@ -16,10 +16,10 @@ use tokio::time::timeout;
 /// A JSON body of up to `TIMES` times the usual limit.
 pub(super) struct Body<T, const TIMES: usize = 1>(pub(super) T);
 
-impl<T: DeserializeOwned, const TIMES: usize> FromRequest<Arc<State>> for Body<T, TIMES> {
+impl<T: DeserializeOwned, const TIMES: usize> FromRequest<Arc<AppState>> for Body<T, TIMES> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &Arc<State>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Self, Problem> {
         let limit = TIMES * state.config.limits.body;
         check_headers(request.headers(), limit)?;
         let bytes = to_bytes(request.into_body(), limit);

@@ -4,7 +4,7 @@ use super::access::Tokens;
 use super::hosts::Host;
 use super::lichess_account::Lichess;
 use super::origins::Origin;
-use crate::player;
+use crate::player::PlayerSettings;
 use crate::review::Judge;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct Config {
     /// The hosts that the server answers for, in addition to this machine and the address.
     pub hosts: Vec<Host>,
     /// The default player and its network.
-    pub player: player::Settings,
+    pub player: PlayerSettings,
     /// Files of additional networks, which requests can name and agents can use.
     pub networks: Vec<PathBuf>,
     /// The file of a network that generates games, used if none of `networks` does.
@@ -71,7 +71,7 @@ pub struct Limits {
     /// Maximum number of requests that may wait for a search or an evaluation.
     pub queue: usize,
     /// Number of search trees to keep; the least recently used is dropped first. Each uses up to
-    /// [`player::Settings::hash`] of memory.
+    /// [`PlayerSettings::hash`] of memory.
     pub trees: usize,
     /// Maximum requests per second and client; 0 sets no limit.
     pub rate: u32,
@@ -119,7 +119,7 @@ impl Default for Config {
         Config {
             address: (Ipv4Addr::LOCALHOST, 8080).into(),
             hosts: Vec::new(),
-            player: player::Settings::default(),
+            player: PlayerSettings::default(),
             networks: Vec::new(),
             writer: None,
             judge: None,

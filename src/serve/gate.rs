@@ -2,8 +2,8 @@
 
 use super::access::check_site;
 use super::problem::Problem;
-use super::state::State;
-use axum::extract::{ConnectInfo, MatchedPath, Request, State as Shared};
+use super::state::AppState;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Admits a request if its client may send one now, and records the client.
 pub(super) async fn admit(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
     mut request: Request,
     next: Next,
@@ -27,7 +27,7 @@ pub(super) async fn admit(
 
 /// Admits a request only if it is for one of this server's hosts.
 pub(super) async fn own_hosts(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
@@ -37,7 +37,7 @@ pub(super) async fn own_hosts(
 
 /// Counts and logs a request.
 pub(super) async fn observe(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     path: Option<MatchedPath>,
     request: Request,
     next: Next,

@@ -11,8 +11,9 @@ use crate::error_report::one_line;
 use crate::generate::Generator;
 use crate::inference::{LoadError, network_file};
 use crate::network::{self, OpenError};
+use crate::play;
+use crate::player::PlayerSettings;
 use crate::review::{LoadedNetwork, NetworkIdentity};
-use crate::{play, player};
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -221,7 +222,7 @@ impl Networks {
     pub(super) fn choose(
         &self,
         name: Option<&str>,
-        settings: &mut player::Settings,
+        settings: &mut PlayerSettings,
     ) -> Result<(), Problem> {
         let family = settings.agent.family();
         let chosen = match (name, family) {

@@ -3,11 +3,11 @@
 
 use super::position::Written;
 use super::problem::Problem;
-use super::state::State;
+use super::state::AppState;
 use crate::openings::named_opening;
 use crate::review::{PARTS_MODULE, PARTS_STYLE};
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State as Shared};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -81,7 +81,7 @@ struct Named {
     name: Option<String>,
 }
 
-pub(super) fn router() -> Router<Arc<State>> {
+pub(super) fn router() -> Router<Arc<AppState>> {
     Router::new()
         .route(
             "/",
@@ -126,7 +126,7 @@ pub(super) fn message(title: &str, message: &str) -> Response {
 }
 
 async fn opening(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     query: Result<Query<Played>, QueryRejection>,
 ) -> Response {
     let Ok(Query(Played { fen, moves })) = query else {

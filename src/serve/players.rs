@@ -10,7 +10,7 @@ use crate::chess::Game;
 use crate::error_report::one_line;
 use crate::panics;
 use crate::play::{AgentError, Choice, Control, Report};
-use crate::player::{self, Listener, Player, PlayerError, Request, Setup};
+use crate::player::{Listener, Player, PlayerError, PlayerSettings, Request, Setup};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -310,7 +310,7 @@ impl Listener for Hearer<'_> {
         self.notes.push(text.to_owned());
     }
 
-    fn begin(&mut self, _: &player::Settings) {}
+    fn begin(&mut self, _: &PlayerSettings) {}
 
     fn report(&mut self, report: &Report) {
         if self.events.capacity() > 1 {

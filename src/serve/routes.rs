@@ -30,7 +30,7 @@ use super::gate::{admit, observe, own_hosts};
 use super::origins::Origin;
 use super::page;
 use super::problem::Problem;
-use super::state::State;
+use super::state::AppState;
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::from_fn_with_state;
@@ -44,7 +44,7 @@ const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json"
 /// The OpenAPI description of the endpoints. A test compares it with their types.
 const OPENAPI: &str = include_str!("openapi.json");
 
-pub(super) fn router(state: Arc<State>) -> Router {
+pub(super) fn router(state: Arc<AppState>) -> Router {
     let guarded = Router::new()
         .route("/v1/agents", get(agents))
         .route("/v1/move", post(choose_move))

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
-pub(super) struct State {
+pub(super) struct AppState {
     pub(super) config: Config,
     pub(super) access: Access,
     pub(super) hosts: Hosts,
@@ -46,11 +46,11 @@ impl Drop for StopOnDrop {
     }
 }
 
-impl State {
-    pub(super) fn new(config: Config, shared: Option<SharedPages>) -> State {
+impl AppState {
+    pub(super) fn new(config: Config, shared: Option<SharedPages>) -> AppState {
         let limits = &config.limits;
         let backends = Backends::default();
-        State {
+        AppState {
             access: Access::new(config.tokens.clone(), limits.rate, limits.streams),
             hosts: Hosts::new(config.address.ip(), config.hosts.clone()),
             metrics: Metrics::new(),

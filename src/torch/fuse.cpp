@@ -1,5 +1,6 @@
 // Replaces operators in the graphs of frozen TorchScript with our own, for inference on the CPU.
 #include "fuse.h"
+#include "mish.h"
 #include "rms_norm.h"
 #include "winograd.h"
 
@@ -21,19 +22,21 @@ TORCH_LIBRARY(tessera, library) {
   library.def(
       "rms_norm(Tensor x, int[] shape, Tensor? weight, float? eps) -> Tensor",
       &tessera::rms_norm);
+  library.def("mish(Tensor x) -> Tensor", &tessera::mish);
   library.def(
       "winograd(Tensor boards, Tensor weight, Tensor bias, Tensor kernel) -> Tensor",
       &tessera::winograd);
 }
 
-void fuse_norms(std::shared_ptr<Graph> graph) {
-  const std::string call = "rms_norm(%x, %shape, %weight, %eps)";
-  const auto graph_of = [&](const char* space) {
-    return "graph(%x, %shape, %weight, %eps):\n  %y = " + (space + ("::" + call)) +
-           "\n  return (%y)";
-  };
+void replace_calls(std::shared_ptr<Graph> graph) {
   torch::jit::SubgraphRewriter rewriter;
-  rewriter.RegisterRewritePattern(graph_of("aten"), graph_of("tessera"));
+  for (const std::string call : {"rms_norm(%x, %shape, %weight, %eps)", "mish(%x)"}) {
+    const auto graph_of = [&](const std::string& space) {
+      return "graph" + call.substr(call.find('(')) + ":\n  %y = " + space + "::" + call +
+             "\n  return (%y)";
+    };
+    rewriter.RegisterRewritePattern(graph_of("aten"), graph_of("tessera"));
+  }
   rewriter.runOnGraph(graph);
 }
 
@@ -84,6 +87,6 @@ void fuse_convolutions(const std::shared_ptr<Graph>& graph) {
 }  // namespace
 
 void tessera::fuse(const std::shared_ptr<Graph>& graph) {
-  fuse_norms(graph);
+  replace_calls(graph);
   fuse_convolutions(graph);
 }

@@ -1,11 +1,12 @@
 //! The blocks of a network as single operators on the CPU, implemented in C++ in the folder
 //! `fused`. A [`Block`] trains with `forward` and plays with packed weights.
 
+mod elementary;
 mod infer;
 
+pub(crate) use elementary::{mish, rms_norm};
 pub(crate) use infer::{
-    cached_attention, convolution, convolution_kernel, rms_norm, takes_cached_attention,
-    takes_convolution,
+    cached_attention, convolution, convolution_kernel, takes_cached_attention, takes_convolution,
 };
 
 use super::module::ComputeType;

@@ -1,18 +1,20 @@
-// Mish and its derivative on the CPU, which replace libtorch's kernels. For each element,
-// libtorch's kernels compute a hyperbolic tangent, a logarithm and an exponential, which takes a
-// sixth of the training time on processors with fast matrix units. A single exponential is enough:
+// Mish and its derivative on the CPU. For each element, libtorch's kernels compute a hyperbolic
+// tangent, a logarithm and an exponential, which takes a sixth of the training time on processors
+// with fast matrix units. A single exponential is enough:
 //
 //     mish(x) = x · tanh(ln(1 + e^x)) = x · t / (t + 2) with t = e^x · (e^x + 2)
 //     mish'(x) = t / (t + 2) + 4x · e^x · (e^x + 1) / (t + 2)²
+#include "mish.h"
 #include "kernels.h"
-#include "rms_norm.h"
 #include "shim.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mish_backward_native.h>
-#include <ATen/ops/mish_cpu_dispatch.h>
-#include <torch/library.h>
+#include <ATen/ops/mish.h>
+#include <ATen/ops/mish_backward.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 namespace tessera::mish_kernels {
 namespace {
@@ -68,10 +70,7 @@ TESSERA_CLONES void mish_backward_bf16(const uint16_t* gradient, const uint16_t*
 // Minimum number of elements for which waking another thread is worthwhile.
 constexpr int64_t kGrain = 1 << 15;
 
-at::Tensor mish(const at::Tensor& in) {
-  if (!plain(in)) {
-    return at::cpu::mish(in);
-  }
+at::Tensor forward(const at::Tensor& in) {
   at::Tensor out = at::empty_like(in);
   at::parallel_for(0, in.numel(), kGrain, [&](int64_t begin, int64_t end) {
     if (in.scalar_type() == c10::kFloat) {
@@ -84,10 +83,9 @@ at::Tensor mish(const at::Tensor& in) {
   return out;
 }
 
-at::Tensor mish_backward(const at::Tensor& gradient, const at::Tensor& in) {
-  if (!plain(in) || !plain(gradient) || in.sizes() != gradient.sizes() ||
-      in.scalar_type() != gradient.scalar_type()) {
-    return at::native::mish_backward(gradient, in);
+at::Tensor backward(const at::Tensor& gradient, const at::Tensor& in) {
+  if (!plain(gradient) || in.scalar_type() != gradient.scalar_type()) {
+    return at::mish_backward(gradient, in);
   }
   at::Tensor out = at::empty_like(in);
   at::parallel_for(0, in.numel(), kGrain, [&](int64_t begin, int64_t end) {
@@ -103,24 +101,33 @@ at::Tensor mish_backward(const at::Tensor& gradient, const at::Tensor& in) {
   return out;
 }
 
-// Suppresses libtorch's warning about replaced kernels, which are replaced on purpose.
-struct Silence : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
+struct Mish : torch::autograd::Function<Mish> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& in) {
+    const at::AutoDispatchBelowAutograd below;
+    context->save_for_backward({in});
+    return mish_kernels::forward(in);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    RECORD_FUNCTION("tessera::mish_backward", {});
+    return {mish_kernels::backward(gradients[0], context->get_saved_variables()[0])};
+  }
 };
 
 }  // namespace
+}  // namespace tessera::mish_kernels
 
-// Replaces libtorch's kernels for mish for the lifetime of the process.
-extern "C" char* tessera_replace_kernels() {
-  return guarded([] {
-    Silence silence;
-    const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-    static auto* library = new torch::Library(torch::Library::IMPL, "aten",
-                                              c10::DispatchKey::CPU, __FILE__, __LINE__);
-    library->impl("mish", TORCH_FN(mish));
-    library->impl("mish_backward", TORCH_FN(mish_backward));
-    tessera::replace_rms_norm();
-  });
+at::Tensor tessera::mish(const at::Tensor& in) {
+  // Exported files must not depend on our operator.
+  if (torch::jit::tracer::isTracing() || !plain(in)) {
+    return at::mish(in);
+  }
+  RECORD_FUNCTION("tessera::mish", {});
+  return at::GradMode::is_enabled() && in.requires_grad() ? mish_kernels::Mish::apply(in)
+                                                          : mish_kernels::forward(in);
 }
 
-}  // namespace tessera::mish_kernels
+extern "C" char* tessera_mish(const at::Tensor* in, at::Tensor** out) {
+  return tessera::guarded([&] { *out = new at::Tensor(tessera::mish(*in)); });
+}

@@ -7,73 +7,15 @@
 #include <ATen/cpu/Utils.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <iostream>
 
 #ifdef __GLIBC__
 #include <malloc.h>
-#endif
-#ifdef __linux__
-#include <climits>
-#include <fcntl.h>
-#include <unistd.h>
 #endif
 
 using tessera::guarded;
 
 namespace {
 std::atomic<bool> mkl_asked{false};
-
-// The functions below run before sanitizers are initialised, so sanitized builds omit them.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-
-// When it is loaded, the MKL inside libtorch queries the working folder, and aborts the process if
-// the folder has been deleted. In that case, the process temporarily changes to another folder.
-// Functions in the program's `.preinit_array` run before the initialisers of all libraries, and the
-// program's constructors run after them.
-int lost_folder = -1;
-
-void leave_lost_folder() {
-  char folder[PATH_MAX];
-  if (getcwd(folder, sizeof folder) == nullptr) {
-    lost_folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (lost_folder >= 0 && chdir("/") != 0) {
-      close(lost_folder);
-      lost_folder = -1;
-    }
-  }
-}
-
-__attribute__((section(".preinit_array"), used)) void (*const before_libraries)() =
-    leave_lost_folder;
-
-__attribute__((constructor)) void return_to_lost_folder() {
-  if (lost_folder >= 0) {
-    // If the folder cannot be restored, relative paths would resolve elsewhere.
-    if (fchdir(lost_folder) != 0) {
-      std::perror("cannot return to the working folder");
-      _exit(1);
-    }
-    close(lost_folder);
-  }
-}
-
-#ifdef __GLIBC__
-// At exit, libtorch tears down its operator tables. This takes a third of the time of a command
-// that does nothing else, and other threads may still be computing. This handler avoids the
-// teardown by ending the process first. Handlers that are registered later have already run by
-// then.
-void end_at_once(int status, void*) {
-  std::cout.flush();
-  std::fflush(nullptr);
-  _exit(status);
-}
-
-__attribute__((constructor)) void leave_libraries_be() { on_exit(end_at_once, nullptr); }
-#endif
-
-#endif
 }  // namespace
 
 extern "C" {

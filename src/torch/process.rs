@@ -106,11 +106,6 @@ pub(crate) struct Process {
 pub(crate) fn prepare() -> &'static Process {
     static PROCESS: LazyLock<Process> = LazyLock::new(|| {
         let cuda = load_cuda();
-        // SAFETY: the call has no preconditions, and the returned string is owned here.
-        let failure = unsafe { take_text(shim::tessera_replace_kernels()) };
-        if let Some(failure) = failure {
-            tracing::warn!("libtorch keeps its slower kernels: {failure}");
-        }
         let mut cpu_features: Vec<String> = text(shim::tessera_cpu_features)
             .lines()
             .map(str::to_owned)
@@ -210,114 +205,5 @@ mod tests {
             environment.cpu_bf16,
             std::arch::is_x86_feature_detected!("avx512bf16")
         );
-    }
-    /// Returns mish and its derivative, in f64.
-    fn mish(x: f64) -> (f64, f64) {
-        let tanh = x.exp().ln_1p().tanh();
-        let sigmoid = 1.0 / (1.0 + (-x).exp());
-        (x * tanh, tanh + x * sigmoid * (1.0 - tanh * tanh))
-    }
-
-    #[test]
-    fn mish_and_its_slope_are_right() {
-        prepare();
-        let count = 20_000;
-        let points = Tensor::linspace(-100, 100, count, (Kind::Double, Device::Cpu));
-        let gradient = Tensor::linspace(-2, 2, count, (Kind::Double, Device::Cpu));
-        for (kind, tolerance) in [(Kind::Float, 1e-6), (Kind::BFloat16, 0.01)] {
-            for turned in [false, true] {
-                let shaped = |x: &Tensor| {
-                    let x = x.to_kind(kind).view([100, -1]);
-                    if turned { x.transpose(0, 1) } else { x }
-                };
-                let (x, gradient) = (shaped(&points), shaped(&gradient));
-                let leaf = x.copy().set_requires_grad(true);
-                // The transposed tensor is a view, not a copy.
-                let y = if turned {
-                    leaf.transpose(0, 1).mish().transpose(0, 1)
-                } else {
-                    leaf.mish()
-                };
-                (&y * &gradient).sum(Kind::Float).backward();
-                let numbers = |x: &Tensor| -> Vec<f64> {
-                    let x = x.detach().to_kind(Kind::Double).contiguous();
-                    x.view([-1]).try_into().unwrap()
-                };
-                let grad = numbers(&leaf.grad());
-                for (((x, gradient), y), slope) in numbers(&x)
-                    .into_iter()
-                    .zip(numbers(&gradient))
-                    .zip(numbers(&y))
-                    .zip(grad)
-                {
-                    let expected = mish(x);
-                    let close = |a: f64, b: f64| (a - b).abs() <= tolerance * b.abs().max(1.0);
-                    assert!(close(y, expected.0), "mish({x}): {y}");
-                    assert!(close(slope, gradient * expected.1), "slope at {x}: {slope}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn mish_keeps_what_is_no_number() {
-        prepare();
-        let odd = [
-            f32::NAN,
-            f32::INFINITY,
-            f32::NEG_INFINITY,
-            -1e30,
-            1e30,
-            -0.0,
-            -95.0,
-        ];
-        for kind in [Kind::Float, Kind::BFloat16] {
-            let out = Tensor::from_slice(&odd).to_kind(kind).mish();
-            let out: Vec<f32> = out.to_kind(Kind::Float).try_into().unwrap();
-            assert!(out[0].is_nan() && out[1] == f32::INFINITY && out[4] > 0.99e30);
-            assert!(
-                !out[2].is_finite() && [out[3], out[5], out[6]].iter().all(|x| x.abs() < 1e-6),
-                "{out:?}"
-            );
-        }
-    }
-
-    /// Compares our kernel for the norm, and its gradients, in `kind` with libtorch's own
-    /// operations in f64.
-    #[test]
-    fn the_root_mean_square_norm_and_its_gradients_are_right() {
-        prepare();
-        tch::manual_seed(4);
-        let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu));
-        for (rows, width) in [(1, 5), (3, 32), (1300, 100)] {
-            let (x, weight) = (random(&[rows, width]), random(&[width]));
-            let gradient = random(&[rows, width]);
-            let pass = |kind: Kind| -> [Tensor; 3] {
-                let cast = |tensor: &Tensor| tensor.to_kind(Kind::BFloat16).to_kind(kind);
-                let x = cast(&x).set_requires_grad(true);
-                let weight = cast(&weight).set_requires_grad(true);
-                let y = x.rms_norm([width], Some(&weight), 1e-6);
-                (&y * cast(&gradient)).sum(kind).backward();
-                [y.detach(), x.grad(), weight.grad()].map(|found| found.to_kind(Kind::Double))
-            };
-            let expected = pass(Kind::Double);
-            for (kind, tolerance) in [(Kind::Float, 1e-5), (Kind::BFloat16, 0.02)] {
-                for (found, expected) in pass(kind).iter().zip(&expected) {
-                    let off = (found - expected).abs().max().double_value(&[]);
-                    let size = expected.abs().max().double_value(&[]);
-                    assert!(off <= tolerance * size, "{rows} × {width}: {off} of {size}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_norm_over_what_is_laid_out_otherwise_is_right_too() {
-        prepare();
-        let x = Tensor::randn([6, 8], (Kind::Float, Device::Cpu)).transpose(0, 1);
-        let turned = x.rms_norm([6], None::<&Tensor>, 1e-6);
-        let straight = x.contiguous().rms_norm([6], None::<&Tensor>, 1e-6);
-        assert_eq!(turned.size(), [8, 6]);
-        assert!((turned - straight).abs().max().double_value(&[]) < 1e-6);
     }
 }

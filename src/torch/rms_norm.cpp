@@ -14,10 +14,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/rms_norm.h>
-#include <ATen/ops/rms_norm_compositeimplicitautograd_dispatch.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -122,22 +122,23 @@ TESSERA_CLONES void backward_bf16(const uint16_t* gradient, const uint16_t* in,
   backward_body(gradient, in, weight, scales, out, weights_out, rows, width);
 }
 
+// Returns whether a single pass supports these inputs. Under the tracer, libtorch's operator is
+// called, because exported files must not depend on ours.
 bool in_one_pass(const at::Tensor& in, at::IntArrayRef shape,
                  const std::optional<at::Tensor>& weight,
                  const std::optional<double>& epsilon) {
-  return plain(in) && shape.size() == 1 && weight.has_value() && epsilon.has_value() &&
-         plain(*weight) && in.numel() > 0 &&
+  return !torch::jit::tracer::isTracing() && plain(in) && shape.size() == 1 &&
+         weight.has_value() && epsilon.has_value() && plain(*weight) && in.numel() > 0 &&
          weight->scalar_type() == in.scalar_type() && in.dim() > 0 &&
          in.size(-1) == shape[0] && weight->numel() == shape[0];
 }
 
-// Normalises tensors that `in_one_pass` supports. In training, several threads share the work.
+// Normalises tensors that `in_one_pass` supports.
 at::Tensor forward(const at::Tensor& in, const at::Tensor& weight, float epsilon,
                    float* scales) {
   at::Tensor out = at::empty_like(in);
   const int64_t width = in.size(-1);
-  const int64_t rows = in.numel() / width;
-  const auto run = [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, in.numel() / width, kChunk, [&](int64_t begin, int64_t end) {
     const int64_t start = begin * width;
     float* kept = scales == nullptr ? nullptr : scales + begin;
     if (in.scalar_type() == c10::kFloat) {
@@ -147,12 +148,7 @@ at::Tensor forward(const at::Tensor& in, const at::Tensor& weight, float epsilon
       forward_bf16(bits(in) + start, bits(weight), mutable_bits(out) + start, kept,
                    end - begin, width, epsilon);
     }
-  };
-  if (scales == nullptr) {
-    run(0, rows);
-  } else {
-    at::parallel_for(0, rows, kChunk, run);
-  }
+  });
   return out;
 }
 
@@ -172,6 +168,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list gradients) {
+    RECORD_FUNCTION("tessera::rms_norm_backward", {});
     const auto saved = context->get_saved_variables();
     const at::Tensor &in = saved[0], &weight = saved[1], &scales = saved[2];
     const at::Tensor gradient = gradients[0].to(in.scalar_type()).contiguous();
@@ -202,15 +199,6 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
-at::Tensor with_gradient(const at::Tensor& in, at::IntArrayRef shape,
-                         const std::optional<at::Tensor>& weight,
-                         std::optional<double> epsilon) {
-  if (!in_one_pass(in, shape, weight, epsilon)) {
-    return at::compositeimplicitautograd::rms_norm(in, shape, weight, epsilon);
-  }
-  return RmsNorm::apply(in, *weight, *epsilon);
-}
-
 }  // namespace
 
 at::Tensor tessera::rms_norm(const at::Tensor& in, at::IntArrayRef shape,
@@ -219,13 +207,11 @@ at::Tensor tessera::rms_norm(const at::Tensor& in, at::IntArrayRef shape,
   if (!in_one_pass(in, shape, weight, epsilon)) {
     return at::rms_norm(in, shape, weight, epsilon);
   }
+  RECORD_FUNCTION("tessera::rms_norm", {});
+  if (at::GradMode::is_enabled() && (in.requires_grad() || weight->requires_grad())) {
+    return RmsNorm::apply(in, *weight, *epsilon);
+  }
   return forward(in, *weight, static_cast<float>(*epsilon), nullptr);
-}
-
-void tessera::replace_rms_norm() {
-  static auto* library = new torch::Library(
-      torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__);
-  library->impl("rms_norm", TORCH_FN(with_gradient));
 }
 
 // Computes the norm over the last dimension, whose size must be the length of the weight.

@@ -6,13 +6,10 @@
 
 namespace tessera {
 
-// Computes the root-mean-square norm over the last dimension, without gradients. libtorch processes
+// Computes the root-mean-square norm over the last dimension. Gradients flow. libtorch processes
 // the inputs that a single pass does not support.
 at::Tensor rms_norm(const at::Tensor& in, at::IntArrayRef shape,
                     const std::optional<at::Tensor>& weight,
                     std::optional<double> epsilon);
-
-// Replaces libtorch's norm and its gradient on the CPU.
-void replace_rms_norm();
 
 }  // namespace tessera

@@ -171,6 +171,7 @@ unsafe extern "C" {
         out: Out,
     ) -> Failure;
     pub(super) fn tessera_rms_norm(x: In, weight: In, epsilon: f64, out: Out) -> Failure;
+    pub(super) fn tessera_mish(x: In, out: Out) -> Failure;
     pub(super) fn tessera_send(tensor: In, device: c_int, out: Out) -> Failure;
     pub(super) fn tessera_pinned(count: i64, out: Out) -> Failure;
     pub(super) fn tessera_receive(tensor: In, out: Out) -> Failure;
@@ -208,7 +209,6 @@ unsafe extern "C" {
 
     pub(super) safe fn tessera_mkl_asked() -> bool;
     pub(super) safe fn tessera_keep_memory() -> bool;
-    pub(super) fn tessera_replace_kernels() -> Failure;
     pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> Failure;
     pub(super) fn tessera_cpu_name(out: *mut *mut c_char) -> Failure;
     pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> Failure;

@@ -9,10 +9,10 @@ mod horizon;
 pub(super) mod positions;
 mod unroll;
 
-pub(super) use games::Games;
-pub(super) use horizon::Horizon;
-pub(super) use positions::Positions;
-pub(super) use unroll::Unroll;
+pub(super) use games::GameObjective;
+pub(super) use horizon::HorizonObjective;
+pub(super) use positions::PositionObjective;
+pub(super) use unroll::UnrollObjective;
 
 use super::config::{ConfigError, TrainConfig};
 use super::distributed::{GroupError, World};

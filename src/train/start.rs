@@ -7,7 +7,7 @@ use crate::network::chessformer::grow;
 use crate::network::gpt::GptConfig;
 use crate::network::{
     self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, Parameter, Weights,
-    World, world,
+    WorldModel, world,
 };
 use std::any::Any;
 use std::error::Error;
@@ -145,7 +145,7 @@ fn take_over(
         (ArchitectureConfig::Chessformer { model: from }, ArchitectureConfig::World { .. }) => {
             let fresh = Weights::from_flat(fresh, parameters);
             let model: &dyn Any = model;
-            let to = model.downcast_ref::<World>().expect("of this family");
+            let to = model.downcast_ref::<WorldModel>().expect("of this family");
             world::grow(&from, &trained.tensors, to, &fresh).map_err(StartError::unusable(path))
         }
         // A board head may be added to a GPT between runs.

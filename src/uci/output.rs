@@ -109,11 +109,11 @@ impl Output {
     }
 
     /// Waits until everything has been written, but not forever, because a client that no longer
-    /// reads must not keep the engine alive.
+    /// reads must not keep the engine alive. Returns whether everything has been written.
     ///
     /// # Errors
     /// If something could not be written.
-    pub(crate) fn settle(&self, deadline: Instant) -> io::Result<()> {
+    pub(crate) fn settle(&self, deadline: Instant) -> io::Result<bool> {
         let mut lines = self.queue.lines.lock();
         while lines.unread() > 0 {
             if self
@@ -125,7 +125,8 @@ impl Output {
                 break;
             }
         }
-        lines.failure.take().map_or(Ok(()), Err)
+        let is_written = lines.unread() == 0;
+        lines.failure.take().map_or(Ok(is_written), Err)
     }
 
     /// Writes a message.

@@ -63,7 +63,7 @@ By hand: `position startpos moves e2e4`, `go nodes 100`, `go movetime 1000`, `st
 Further: `d` shows the position, `go perft 4` counts moves, `uci` lists the options, and \
 `setoption name VerboseMoveStats value true` shows every move in numbers.";
 
-/// Whether the worker is idle when a session ends.
+/// Whether the worker is idle, and every line written, when a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Reached,
@@ -194,7 +194,8 @@ impl Session {
         for task in self.tasks.drain(..) {
             task.wait_until(deadline);
         }
-        self.output.settle(deadline).expect("the output holds");
+        let is_written = self.output.settle(deadline).expect("the output holds");
+        assert!(is_written, "the output is read");
     }
 
     /// Ends the session on `quit` or at the end of the input, immediately except for brief waits
@@ -229,11 +230,13 @@ impl Session {
         let settled = self
             .output
             .settle(deadline.max(Instant::now() + WRITING_GRACE));
-        if self.tasks.iter().all(|task| task.is_finished()) {
-            settled.map(|()| Rest::Reached)
-        } else {
-            Ok(Rest::Missed)
+        if !self.tasks.iter().all(|task| task.is_finished()) {
+            return Ok(Rest::Missed);
         }
+        settled.map(|is_written| match is_written {
+            true => Rest::Reached,
+            false => Rest::Missed,
+        })
     }
 
     fn identify(&self) {

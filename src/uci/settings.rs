@@ -1,14 +1,14 @@
 //! A user's typed settings.
 
 use crate::play::ScoreType;
-use crate::player;
+use crate::player::PlayerSettings;
 use std::path::PathBuf;
 
 /// The settings behind a session's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The player.
-    pub player: player::Settings,
+    pub player: PlayerSettings,
     /// Whether `bestmove` includes the reply to ponder on.
     pub ponder: bool,
     /// Whether castling is written as the king taking its rook.
@@ -28,7 +28,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            player: player::Settings::default(),
+            player: PlayerSettings::default(),
             ponder: true,
             chess960: false,
             score_type: ScoreType::default(),

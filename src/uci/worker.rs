@@ -6,7 +6,7 @@ use super::task::{Job, SearchJob, Task, Work};
 use crate::chess::perft::divide;
 use crate::panics;
 use crate::play::{Limits, Report};
-use crate::player::{self, Factory, Listener, Player, PlayerError, Request};
+use crate::player::{Factory, Listener, Player, PlayerError, PlayerSettings, Request};
 use crossbeam::channel::Receiver;
 use shakmaty::Position;
 use std::any::Any;
@@ -37,7 +37,7 @@ impl Listener for Client<'_> {
         self.output.problem(text);
     }
 
-    fn begin(&mut self, _: &player::Settings) {
+    fn begin(&mut self, _: &PlayerSettings) {
         if let Some((_, task)) = self.search {
             task.begin();
         }

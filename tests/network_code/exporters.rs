@@ -11,7 +11,7 @@ use tch::Device;
 use tessera::backend::CodePolicy;
 use tessera::interop::lc0;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::network::{About, Architecture, Chessformer, Evaluator, Maia3, Network, World};
+use tessera::network::{About, Architecture, Chessformer, Evaluator, Maia3, Network, WorldModel};
 use tessera::torch::check::{ARGUMENTS, OPERATORS};
 use tessera::torch::{ExportPrecision, open};
 
@@ -61,7 +61,7 @@ fn networks() -> Vec<(String, Network)> {
 }
 
 /// Creates a world model.
-fn world() -> Network<World> {
+fn world() -> Network<WorldModel> {
     let config = json!({
         "encoder": {
             "layers": 1, "width": 32, "heads": 4, "feed_forward": 32, "norm": "layer",
@@ -69,7 +69,7 @@ fn world() -> Network<World> {
             "attacks": true, "attack_bias": true,
         },
     });
-    let world = World::new(&serde_json::from_value(config).unwrap(), Device::Cpu).unwrap();
+    let world = WorldModel::new(&serde_json::from_value(config).unwrap(), Device::Cpu).unwrap();
     let flat = world.initial_weights();
     Network::new(Box::new(world), &flat, about())
 }

@@ -14,13 +14,17 @@ const PROMPT: Duration = Duration::from_secs(30);
 #[test]
 fn quit_works_for_a_client_that_does_not_read() {
     // Megabytes, but not more lines than necessary, because each of them wakes two threads.
-    for flood in ["uci\n".repeat(500), "d\n".repeat(5000)] {
+    let floods = ["uci\n".repeat(500), "d\n".repeat(5000)];
+    for (search, flood) in floods
+        .iter()
+        .flat_map(|flood| [("go infinite\n", flood), ("", flood)])
+    {
         let mut child = command().spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         // Without a reader, the output soon exceeds the capacity of a pipe.
         let script = format!(
             "setoption name Backend value uniform\nsetoption name MultiPV value 500\n\
-             go infinite\n{flood}quit\n"
+             {search}{flood}quit\n"
         );
         thread::spawn(move || {
             // The engine may exit before it has read all of the input.

@@ -10,10 +10,10 @@ use clap::Args;
 use display::Display;
 use process::{Process, Work};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tessera::cycle::{CycleConfig, STOPPED, Share};
+use tessera::exit::SUCCESS;
 use tessera::store::Store;
 
 /// Interval between checks on the workers.
@@ -41,7 +41,7 @@ pub struct Loop {
 
 impl Loop {
     /// Runs the workers until the loop ends, restarting them after failures that a restart may fix.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub fn run(self) -> anyhow::Result<i32> {
         let config = CycleConfig::read(&self.config)?;
         // Report errors in the training configuration here rather than in the learner's log.
         config.training().context("[training]")?;
@@ -91,8 +91,8 @@ impl Loop {
         let is_finished = outcome?;
         display.finish(&config, is_finished, self.json)?;
         Ok(match is_finished {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::from(STOPPED),
+            true => SUCCESS,
+            false => STOPPED,
         })
     }
 

@@ -9,7 +9,7 @@ use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
 use tessera::backend::{CodeArguments, Decoding};
-use tessera::data::examples::{Columns, Horizon, Positions};
+use tessera::data::examples::{Columns, HorizonExamples, PositionExamples};
 use tessera::data::loader::{BatchOf, Cursor, Loader, RankShard, Split};
 use tessera::encode::InputFormat;
 use tessera::eval::futures::{FutureAccuracy, share};
@@ -108,10 +108,10 @@ impl Imagine {
     }
 
     /// Returns the first positions of the validation games.
-    fn positions(&self, device: Device) -> anyhow::Result<Vec<BatchOf<Horizon>>> {
+    fn positions(&self, device: Device) -> anyhow::Result<Vec<BatchOf<HorizonExamples>>> {
         let config = TrainConfig::read(&self.config)?;
-        let examples = Horizon {
-            positions: Positions {
+        let examples = HorizonExamples {
+            positions: PositionExamples {
                 format: InputFormat::Classical,
                 variations: config.data.variations(),
             },

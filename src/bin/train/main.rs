@@ -32,9 +32,10 @@ mod worker;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
-use std::process::ExitCode;
 use tessera::command_line::{Group, parse};
-use tessera::{error_report, manual};
+use tessera::error_report;
+use tessera::exit::{SUCCESS, exit};
+use tessera::manual::ManualCommand;
 use worker::Searcher;
 
 /// Keeps this program's small, long-lived allocations out of glibc's heap, where libtorch allocates
@@ -130,25 +131,30 @@ enum Command {
     /// Measure the effect of each attention head, by evaluating positions without it.
     AblateHeads(ablate_heads::AblateHeads),
     #[command(flatten)]
-    Manual(manual::Command),
+    Manual(ManualCommand),
 }
 
-fn main() -> ExitCode {
+fn main() -> ! {
     console::show_warnings();
-    let outcome = match parse::<Arguments>(&GROUPS).command {
+    exit(status(parse::<Arguments>(&GROUPS).command))
+}
+
+/// Runs a command, reports its error, if any, and returns the exit status.
+fn status(command: Command) -> i32 {
+    let outcome = match command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
         Command::Vocabulary(vocabulary) => vocabulary.run(),
         Command::Label(label) => label.run(),
         Command::Selfplay(selfplay) => selfplay.run(),
-        Command::Loop(all) => return ended(all.run()),
+        Command::Loop(all) => return reported(all.run()),
         Command::Actor(it) => return worker::end(it.run(Searcher::Actor)),
         Command::Reanalyser(it) => return worker::end(it.run(Searcher::Reanalyser)),
         Command::Learner(it) => return worker::end(it.run()),
         Command::Gate(it) => return worker::end(it.run(Searcher::Gate)),
         Command::Gauntlet(it) => return worker::end(it.run(Searcher::Gauntlet)),
         Command::Size(size) => size.run(),
-        Command::Run(run) => return ended(run.run()),
+        Command::Run(run) => return reported(run.run()),
         Command::Validate(validate) => validate.run(),
         Command::Copies(copies) => copies.run(),
         Command::Imagine(imagine) => imagine.run(),
@@ -161,10 +167,10 @@ fn main() -> ExitCode {
         Command::AblateHeads(it) => it.run(),
         Command::Manual(command) => command.run(Arguments::command()).map_err(Into::into),
     };
-    ended(outcome.map(|()| ExitCode::SUCCESS))
+    reported(outcome.map(|()| SUCCESS))
 }
 
 /// Reports a command's error, if any, and returns the exit status.
-fn ended(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+fn reported(outcome: anyhow::Result<i32>) -> i32 {
     outcome.unwrap_or_else(|error| error_report::report(error.as_ref()))
 }

@@ -7,7 +7,6 @@ use clap::Args;
 use indicatif::{HumanCount, ProgressBar};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use tessera::backend::CodeArguments;
 use tessera::command_line::TimeSpan;
 use tessera::cycle::STOPPED;
 use tessera::error_report::tell;
+use tessera::exit::SUCCESS;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
@@ -69,7 +69,7 @@ pub struct Run {
 
 impl Run {
     /// Trains a network, or resumes training it.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub fn run(self) -> anyhow::Result<i32> {
         let mut config = TrainConfig::read_with(&self.config, &self.set)?;
         config.code = self.code.policy();
         if let Some(steps) = self.steps {
@@ -128,11 +128,11 @@ impl Run {
 
 /// Returns the exit status: success if the run has reached its last step or its time limit, or else
 /// the status of a worker that was told to stop.
-fn status(summary: &Summary, options: &RunOptions) -> ExitCode {
+fn status(summary: &Summary, options: &RunOptions) -> i32 {
     let is_over = options.time.is_some() && !options.stop.load(Ordering::Relaxed);
     match summary.finished || is_over {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(STOPPED),
+        true => SUCCESS,
+        false => STOPPED,
     }
 }
 

@@ -16,9 +16,10 @@ use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::inference;
 use tessera::output;
+use tessera::player::PlayerSettings;
 use tessera::plural::counted;
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
-use tessera::{overwrite, player, progress};
+use tessera::{overwrite, progress};
 
 /// Number of plies after which a game counts as drawn, as in Lc0's self-play.
 const MAX_PLIES: usize = 450;
@@ -173,13 +174,13 @@ impl SelfPlayCommand {
     }
 
     /// Returns the search parameters and the backend.
-    fn settings(&self) -> anyhow::Result<player::Settings> {
-        let mut settings = player::Settings {
+    fn settings(&self) -> anyhow::Result<PlayerSettings> {
+        let mut settings = PlayerSettings {
             backend: BackendOptions {
                 seed: self.seed,
                 ..self.network.options(self.backend.backend, self.threads)
             },
-            ..player::Settings::default()
+            ..PlayerSettings::default()
         };
         settings.options.search.hash = HASH;
         let options = self.options.iter();

@@ -11,7 +11,6 @@ use std::fs::{File, TryLockError};
 use std::io::{Read, stdin};
 use std::mem;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -21,6 +20,7 @@ use tessera::cycle::{
     WorkerContext,
 };
 use tessera::error_report::{one_line, tell};
+use tessera::exit::{FAILURE, SUCCESS};
 use tessera::store::{Store, WorkerName};
 use tessera::train::{Launch, World};
 
@@ -136,17 +136,17 @@ impl Workplace {
     }
 
     /// Returns the exit status of a worker that has ended without an error.
-    fn status(&self) -> ExitCode {
+    fn status(&self) -> i32 {
         match self.stop.load(Relaxed) {
-            true => ExitCode::from(cycle::STOPPED),
-            false => ExitCode::SUCCESS,
+            true => cycle::STOPPED,
+            false => SUCCESS,
         }
     }
 }
 
 impl Searching {
     /// Runs the worker until the loop ends or a stop is requested; returns its exit status.
-    pub fn run(self, searcher: Searcher) -> anyhow::Result<ExitCode> {
+    pub fn run(self, searcher: Searcher) -> anyhow::Result<i32> {
         prefer_throughput();
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.unwrap_or_else(all).max(1);
@@ -187,7 +187,7 @@ impl Searching {
 
 impl LearnerCommand {
     /// Trains until the loop ends or a stop is requested; returns the exit status.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub fn run(self) -> anyhow::Result<i32> {
         prefer_throughput();
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
         let (device, threads) = self.device.prepare_with(launch.as_ref())?;
@@ -238,13 +238,13 @@ impl LearnerCommand {
 
 /// Reports a worker's error, if any, and returns the exit status, which is [`cycle::FINAL`] if a
 /// restart would not help.
-pub fn end(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+pub fn end(outcome: anyhow::Result<i32>) -> i32 {
     outcome.unwrap_or_else(|error| {
         // Unlike `report`, this never returns success, by which a worker says that it has finished.
         tell(format_args!("error: {}", one_line(error.as_ref())));
         match cycle::is_final(error.as_ref()) {
-            true => ExitCode::from(cycle::FINAL),
-            false => ExitCode::FAILURE,
+            true => cycle::FINAL,
+            false => FAILURE,
         }
     })
 }

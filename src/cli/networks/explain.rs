@@ -21,7 +21,8 @@ use tessera::explain::{
 };
 use tessera::inference;
 use tessera::network::{self, Gpt, Network};
-use tessera::{output, overwrite, player};
+use tessera::player::PlayerSettings;
+use tessera::{output, overwrite};
 
 /// Show what a network sees in a position: attention, attribution and heads, on one page
 #[derive(clap::Args)]
@@ -332,7 +333,7 @@ fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
     match elo {
         Some(elo) => Some(Ratings::both(elo)),
         None if known == Ratings::default() => {
-            Some(player::Settings::default().ratings(game.position().turn()))
+            Some(PlayerSettings::default().ratings(game.position().turn()))
         }
         None => None,
     }

@@ -8,7 +8,7 @@ use crate::cycle::{CycleConfigError, CycleError};
 use crate::data::label::TargetRules;
 use crate::data::{Curve, shard};
 use crate::openings::{BookOptions, Openings, OpeningsError};
-use crate::player;
+use crate::player::PlayerSettings;
 use crate::search::{Parameters, WorldOptions};
 use crate::selfplay::{Foresight, HASH, NOISE, SelfPlay, set_search_options};
 use crate::tablebase::Tablebase;
@@ -62,8 +62,8 @@ impl SearchConfig {
     /// Returns the player's settings with the options applied. By default, networks that predict
     /// futures evaluate positions in a single step, without a predicted future, because the search
     /// itself looks ahead.
-    fn settings(&self) -> Result<player::Settings, CycleConfigError> {
-        let mut settings = player::Settings::default();
+    fn settings(&self) -> Result<PlayerSettings, CycleConfigError> {
+        let mut settings = PlayerSettings::default();
         settings.options.search.hash = HASH;
         settings.backend.network.decoding.steps = 1;
         let options = self.options.iter().map(|(name, value)| {

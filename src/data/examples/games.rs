@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Games that begin at the initial position, from the start token to the end token.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Games {
+pub struct GameExamples {
     /// The vocabulary of tokens. Games that contain moves outside it are skipped.
     pub vocabulary: Arc<Vocabulary>,
     /// Maximum number of tokens that the network reads from a game; longer games are truncated.
@@ -32,7 +32,7 @@ pub struct GameTokens {
     pub result: Option<Wdl>,
 }
 
-impl Games {
+impl GameExamples {
     fn tokens(&self, record: &Record) -> Result<Option<GameTokens>, ReplayError> {
         if record.fen.is_some() {
             return Ok(None);
@@ -71,7 +71,7 @@ impl Games {
     }
 }
 
-impl Examples for Games {
+impl Examples for GameExamples {
     type Example = GameTokens;
     type Columns = GameColumns;
 
@@ -135,14 +135,14 @@ mod tests {
         alternatives: None,
     };
 
-    fn games(context: usize) -> Games {
-        Games {
+    fn games(context: usize) -> GameExamples {
+        GameExamples {
             vocabulary: Arc::new(Vocabulary::Uci),
             context,
         }
     }
 
-    fn examples(games: &Games, pgn: &str) -> Vec<GameTokens> {
+    fn examples(games: &GameExamples, pgn: &str) -> Vec<GameTokens> {
         let record = parse_game(pgn.as_bytes()).unwrap();
         let mut found = Vec::new();
         games
@@ -181,7 +181,7 @@ mod tests {
         let study = "[FEN \"8/8/8/8/8/4k3/4p3/4K2R w K - 0 1\"]\n\n1. Rh3# 1-0";
         assert!(examples(&games(3), &study.replace('#', "+")).is_empty());
         assert!(examples(&games(3), "*").is_empty());
-        let few = Games {
+        let few = GameExamples {
             vocabulary: Arc::new(Vocabulary::san(["f3".to_owned()]).unwrap()),
             context: 9,
         };

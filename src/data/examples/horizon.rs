@@ -7,7 +7,7 @@
 //! If the target is a variation, the example contains a second future, which starts with the move
 //! played and shows the consequences of this move.
 
-use super::{Columns, Examples, PositionColumns, Positions};
+use super::{Columns, Examples, PositionColumns, PositionExamples};
 use crate::chess::after;
 use crate::data::label::{Labelled, TargetRules};
 use crate::data::record::Record;
@@ -19,9 +19,9 @@ use std::ops::Range;
 
 /// Extracts positions with a future of up to this many plies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Horizon {
+pub struct HorizonExamples {
     /// The encoding and the weights of positions.
-    pub positions: Positions,
+    pub positions: PositionExamples,
     /// Maximum number of plies in a future.
     pub plies: usize,
 }
@@ -132,7 +132,7 @@ fn is_target(places: &[Labelled], node: usize) -> bool {
     places[node].label.is_some_and(|label| label.is_target)
 }
 
-impl Examples for Horizon {
+impl Examples for HorizonExamples {
     type Example = WithFuture;
     type Columns = HorizonColumns;
 
@@ -147,7 +147,7 @@ impl Examples for Horizon {
         mut keep: impl FnMut() -> bool,
         mut emit: impl FnMut(WithFuture),
     ) -> Result<(), ReplayError> {
-        let Positions { format, variations } = self.positions;
+        let PositionExamples { format, variations } = self.positions;
         let places = rules.label(record)?;
         let continuations = Continuations::of(record);
         let future_of = |node| continuations.from(&places, node).take(self.plies);
@@ -257,9 +257,9 @@ mod tests {
         alternatives: None,
     };
 
-    fn horizon(plies: usize) -> Horizon {
-        Horizon {
-            positions: Positions {
+    fn horizon(plies: usize) -> HorizonExamples {
+        HorizonExamples {
+            positions: PositionExamples {
                 format: InputFormat::Classical,
                 variations: VariationWeight {
                     first: 1.0,

@@ -12,14 +12,14 @@ use std::ops::Range;
 
 /// Positions in a network's input format.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Positions {
+pub struct PositionExamples {
     /// The input format. Moves are transformed in the same way as the boards.
     pub format: InputFormat,
     /// The weight of positions in variations.
     pub variations: VariationWeight,
 }
 
-impl Examples for Positions {
+impl Examples for PositionExamples {
     type Example = Sample;
     type Columns = PositionColumns;
 
@@ -184,8 +184,8 @@ mod tests {
         alternatives: None,
     };
 
-    fn positions(format: InputFormat) -> Positions {
-        Positions {
+    fn positions(format: InputFormat) -> PositionExamples {
+        PositionExamples {
             format,
             variations: VariationWeight {
                 first: 1.0,

@@ -17,7 +17,7 @@ const PLIES: f64 = 85.0;
 
 /// Extracts every main-line position before a move, with the next moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unroll {
+pub struct UnrollExamples {
     /// The encoding of positions.
     pub format: InputFormat,
     /// Number of moves to unroll from each position.
@@ -91,7 +91,7 @@ fn last(game: &Game, format: InputFormat) -> (Sample, bool) {
     (sample, ending.is_some())
 }
 
-impl Examples for Unroll {
+impl Examples for UnrollExamples {
     type Example = Unrolled;
     type Columns = UnrollColumns;
 

@@ -4,7 +4,7 @@ use super::Lc0Error;
 use super::layer::Lc0Encoding;
 use super::schema::{
     ActivationFunction, DefaultActivation, Encoding, EngineVersion, Format, InputEmbedding,
-    MovesLeft, Net, NetworkFormat, Output, Policy, Structure, Value,
+    MovesLeftFormat, Net, NetworkFormat, NetworkStructure, OutputFormat, PolicyFormat, ValueFormat,
 };
 use super::sizes::Sizes;
 use super::tensors::Tensors;
@@ -21,7 +21,7 @@ const INPUT_FORMATS: [i32; 7] = [1, 2, 3, 4, 5, 132, 133];
 pub(in crate::interop) struct Kind {
     pub input_format: u32,
     pub attention_body: bool,
-    pub policy: Policy,
+    pub policy: PolicyFormat,
     pub wdl: bool,
     pub moves_left: bool,
     pub activation: Activation,
@@ -40,21 +40,21 @@ impl Kind {
         let format = net.format.and_then(|format| format.network_format);
         let mut format = format.unwrap_or(NetworkFormat {
             input: Some(1),
-            network: Some(Structure::Classical as i32),
+            network: Some(NetworkStructure::Classical as i32),
             ..NetworkFormat::default()
         });
         let structure = format.network.unwrap_or_default();
-        let mut structure = Structure::try_from(structure)
+        let mut structure = NetworkStructure::try_from(structure)
             .map_err(|_| unsupported("network structure", structure))?;
         match structure {
-            Structure::Onnx => return Err(Lc0Error::Onnx),
-            Structure::Unknown => return Err(unsupported("network structure", 0)),
-            Structure::Classical | Structure::Se => {
-                format.set_policy(Policy::Classical);
-                format.set_value(Value::Classical);
+            NetworkStructure::Onnx => return Err(Lc0Error::Onnx),
+            NetworkStructure::Unknown => return Err(unsupported("network structure", 0)),
+            NetworkStructure::Classical | NetworkStructure::Se => {
+                format.set_policy(PolicyFormat::Classical);
+                format.set_value(ValueFormat::Classical);
             }
-            Structure::SeWithHeads if tensors.number("encoder") > 0 => {
-                structure = Structure::AttentionBody;
+            NetworkStructure::SeWithHeads if tensors.number("encoder") > 0 => {
+                structure = NetworkStructure::AttentionBody;
                 if tensors.count("smolgen.weight") > 0 {
                     format.set_ffn_activation(ActivationFunction::Relu2);
                     format.set_smolgen_activation(ActivationFunction::Swish);
@@ -64,11 +64,11 @@ impl Kind {
         }
         let attention_body = matches!(
             structure,
-            Structure::AttentionBody
-                | Structure::AttentionBodyManyHeads
-                | Structure::AttentionBodyManyHeadsLegacy
+            NetworkStructure::AttentionBody
+                | NetworkStructure::AttentionBodyManyHeads
+                | NetworkStructure::AttentionBodyManyHeadsLegacy
         );
-        if structure == Structure::AttentionBody {
+        if structure == NetworkStructure::AttentionBody {
             if tensors.has_any("policy.") && tensors.has_any("value.") {
                 format.set_input_embedding(InputEmbedding::PeDense);
             } else if format.input_embedding.is_none() {
@@ -79,21 +79,21 @@ impl Kind {
         if !INPUT_FORMATS.contains(&input) {
             return Err(unsupported("input format", input));
         }
-        let _: Output = known("output format", format.output)?;
+        let _: OutputFormat = known("output format", format.output)?;
         let policy = known("policy format", format.policy)?;
-        if policy == Policy::Unknown {
+        if policy == PolicyFormat::Unknown {
             return Err(unsupported("policy format", 0));
         }
         let wdl = match known("value format", format.value)? {
-            Value::Wdl => true,
-            Value::Classical => false,
+            ValueFormat::Wdl => true,
+            ValueFormat::Classical => false,
             other => return Err(unsupported("value format", other as i32)),
         };
         let activation = match known("default activation", format.default_activation)? {
             DefaultActivation::Relu => Activation::Relu,
             DefaultActivation::Mish => Activation::Mish,
         };
-        let moves_left: MovesLeft = known("moves left format", format.moves_left)?;
+        let moves_left: MovesLeftFormat = known("moves left format", format.moves_left)?;
         let special = |what, number| -> Result<Activation, Lc0Error> {
             Ok(activation_of(known(what, number)?)?.unwrap_or(activation))
         };
@@ -102,7 +102,7 @@ impl Kind {
             attention_body,
             policy,
             wdl,
-            moves_left: moves_left == MovesLeft::V1,
+            moves_left: moves_left == MovesLeftFormat::V1,
             activation,
             smolgen_activation: special("smolgen activation", format.smolgen_activation)?,
             feed_forward_activation: special("feed-forward activation", format.ffn_activation)?,
@@ -191,16 +191,16 @@ pub(super) fn format_of(
     };
     let single = has_single_heads(config);
     let structure = match (&config.attention, &config.tower) {
-        (Some(_), _) if single => Structure::AttentionBody,
-        (Some(_), _) => Structure::AttentionBodyManyHeads,
-        (None, Some(tower)) if tower.squeeze.is_some() => Structure::SeWithHeads,
-        (None, _) => Structure::ClassicalWithHeads,
+        (Some(_), _) if single => NetworkStructure::AttentionBody,
+        (Some(_), _) => NetworkStructure::AttentionBodyManyHeads,
+        (None, Some(tower)) if tower.squeeze.is_some() => NetworkStructure::SeWithHeads,
+        (None, _) => NetworkStructure::ClassicalWithHeads,
     };
     let policy = match config.policy.heads.values().next() {
-        Some(PolicyHeadConfig::Classical { .. }) => Policy::Classical,
-        Some(PolicyHeadConfig::Convolutional { .. }) => Policy::Convolution,
-        Some(PolicyHeadConfig::Attention { .. }) => Policy::Attention,
-        None => Policy::Unknown,
+        Some(PolicyHeadConfig::Classical { .. }) => PolicyFormat::Classical,
+        Some(PolicyHeadConfig::Convolutional { .. }) => PolicyFormat::Convolution,
+        Some(PolicyHeadConfig::Attention { .. }) => PolicyFormat::Attention,
+        None => PolicyFormat::Unknown,
     };
     let wdl = config
         .value
@@ -217,11 +217,19 @@ pub(super) fn format_of(
     };
     let format = NetworkFormat {
         input: Some(config.input_format as i32),
-        output: Some(if wdl { Output::Wdl } else { Output::Classical } as i32),
+        output: Some(if wdl {
+            OutputFormat::Wdl
+        } else {
+            OutputFormat::Classical
+        } as i32),
         network: Some(structure as i32),
         policy: Some(policy as i32),
-        value: Some(if wdl { Value::Wdl } else { Value::Classical } as i32),
-        moves_left: config.moves_left.map(|_| MovesLeft::V1 as i32),
+        value: Some(if wdl {
+            ValueFormat::Wdl
+        } else {
+            ValueFormat::Classical
+        } as i32),
+        moves_left: config.moves_left.map(|_| MovesLeftFormat::V1 as i32),
         default_activation: Some(default as i32),
         smolgen_activation: function(|body| body.smolgen_activation)?,
         ffn_activation: function(|body| body.feed_forward_activation)?,
@@ -234,7 +242,7 @@ pub(super) fn format_of(
         (matches!(config.input_format, 4 | 132), 26),
         (matches!(config.input_format, 5 | 133), 27),
         (default == DefaultActivation::Mish, 29),
-        (body.is_some() || policy == Policy::Attention, 30),
+        (body.is_some() || policy == PolicyFormat::Attention, 30),
         (!single, 31),
         (encoding != Lc0Encoding::Linear16, 33),
     ];
@@ -261,9 +269,9 @@ mod tests {
             let format = NetworkFormat {
                 input: Some(1),
                 output,
-                network: Some(Structure::SeWithHeads as i32),
-                policy: Some(Policy::Convolution as i32),
-                value: Some(Value::Wdl as i32),
+                network: Some(NetworkStructure::SeWithHeads as i32),
+                policy: Some(PolicyFormat::Convolution as i32),
+                value: Some(ValueFormat::Wdl as i32),
                 ..NetworkFormat::default()
             };
             let net = Net {
@@ -280,7 +288,7 @@ mod tests {
             };
             Kind::of(&net, &Tensors::default())
         };
-        let wdl = Some(Output::Wdl as i32);
+        let wdl = Some(OutputFormat::Wdl as i32);
         of(21, Encoding::Linear16, wdl).unwrap();
         of(33, Encoding::Float16, wdl).unwrap();
         let refused = [

@@ -1,14 +1,14 @@
 //! Renames the tensors of heads. Files with a single head of each kind store them at different
 //! paths from files with several, and towers use different names for some tensors.
 
-use super::schema::Policy;
+use super::schema::PolicyFormat;
 use super::tensors::Tensors;
 use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
 use clap::ValueEnum;
 
 /// Renames a file's head tensors to the network's names. The heads of files with one policy and one
 /// value get the names that files with several heads use.
-pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
+pub(super) fn gather(tensors: &mut Tensors, policy: PolicyFormat, has_body: bool) {
     for kind in ["policy.", "value."] {
         let single = format!("single.{kind}");
         if tensors.has_any(kind) {
@@ -29,7 +29,7 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     let present: Vec<String> = heads.filter(|head| tensors.has_any(head)).collect();
     // The last layer of a classical policy uses the same field as the embedding of attention
     // policies.
-    if policy == Policy::Classical {
+    if policy == PolicyFormat::Classical {
         for head in &present {
             tensors.rename(&format!("{head}conv2."), &format!("{head}squares."));
             tensors.rename(&format!("{head}embedding."), &format!("{head}moves."));

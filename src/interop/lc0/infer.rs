@@ -2,7 +2,7 @@
 
 use super::Lc0Error;
 use super::format::Kind;
-use super::schema::{InputEmbedding, Policy};
+use super::schema::{InputEmbedding, PolicyFormat};
 use super::sizes::Sizes;
 use crate::network::lc0::{
     AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
@@ -165,7 +165,7 @@ fn policies(kind: &Kind, sizes: &impl Sizes) -> Result<PolicyConfig, Lc0Error> {
         return Err(Lc0Error::Missing("policy".to_owned()));
     }
     Ok(PolicyConfig {
-        embedding: shared.filter(|_| kind.policy == Policy::Attention),
+        embedding: shared.filter(|_| kind.policy == PolicyFormat::Attention),
         heads,
     })
 }
@@ -180,13 +180,13 @@ fn policy(
     let at = |part: &str| format!("{path}.{part}");
     let channels = |module| sizes.channels(&at(module)).ok();
     Ok(match kind.policy {
-        Policy::Classical => {
+        PolicyFormat::Classical => {
             channels("squares").map(|channels| PolicyHeadConfig::Classical { channels })
         }
-        Policy::Convolution => {
+        PolicyFormat::Convolution => {
             channels("conv2").map(|channels| PolicyHeadConfig::Convolutional { channels })
         }
-        Policy::Attention if sizes.count(&at("query.bias")) > 0 => {
+        PolicyFormat::Attention if sizes.count(&at("query.bias")) > 0 => {
             let embedding = sizes.optional(&at("embedding.bias"));
             let Some(width) = embedding.or(shared) else {
                 return Err(Lc0Error::Missing(at("embedding.bias")));

@@ -102,15 +102,15 @@ pub(crate) struct Format {
 pub(crate) struct NetworkFormat {
     #[prost(int32, optional, tag = "1")]
     pub input: Option<i32>,
-    #[prost(enumeration = "Output", optional, tag = "2")]
+    #[prost(enumeration = "OutputFormat", optional, tag = "2")]
     pub output: Option<i32>,
-    #[prost(enumeration = "Structure", optional, tag = "3")]
+    #[prost(enumeration = "NetworkStructure", optional, tag = "3")]
     pub network: Option<i32>,
-    #[prost(enumeration = "Policy", optional, tag = "4")]
+    #[prost(enumeration = "PolicyFormat", optional, tag = "4")]
     pub policy: Option<i32>,
-    #[prost(enumeration = "Value", optional, tag = "5")]
+    #[prost(enumeration = "ValueFormat", optional, tag = "5")]
     pub value: Option<i32>,
-    #[prost(enumeration = "MovesLeft", optional, tag = "6")]
+    #[prost(enumeration = "MovesLeftFormat", optional, tag = "6")]
     pub moves_left: Option<i32>,
     #[prost(enumeration = "DefaultActivation", optional, tag = "7")]
     pub default_activation: Option<i32>,
@@ -124,7 +124,7 @@ pub(crate) struct NetworkFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(crate) enum Output {
+pub(crate) enum OutputFormat {
     Unknown = 0,
     Classical = 1,
     Wdl = 2,
@@ -132,7 +132,7 @@ pub(crate) enum Output {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(crate) enum Structure {
+pub(crate) enum NetworkStructure {
     Unknown = 0,
     Classical = 1,
     Se = 2,
@@ -146,7 +146,7 @@ pub(crate) enum Structure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(crate) enum Policy {
+pub(crate) enum PolicyFormat {
     Unknown = 0,
     Classical = 1,
     Convolution = 2,
@@ -155,7 +155,7 @@ pub(crate) enum Policy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(crate) enum Value {
+pub(crate) enum ValueFormat {
     Unknown = 0,
     Classical = 1,
     Wdl = 2,
@@ -164,7 +164,7 @@ pub(crate) enum Value {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(crate) enum MovesLeft {
+pub(crate) enum MovesLeftFormat {
     None = 0,
     V1 = 1,
 }

@@ -15,7 +15,7 @@ use super::tensor;
 use crate::interop::lc0::Lc0Error;
 use crate::interop::lc0::format::Kind;
 use crate::interop::lc0::infer::infer;
-use crate::interop::lc0::schema::{InputEmbedding, Policy};
+use crate::interop::lc0::schema::{InputEmbedding, PolicyFormat};
 use crate::interop::lc0::sizes::Sizes;
 use crate::network::lc0::{HeadChoice, Lc0Config, PolicyHeadConfig};
 use crate::network::{Activation, Architecture, Lc0, Parameter, Weights};
@@ -136,9 +136,9 @@ impl<'a> Converted<'a> {
             input_format,
             attention_body,
             policy: match has("policy.vanilla.query.bias") {
-                true => Policy::Attention,
-                false if has("policy.vanilla.conv2.bias") => Policy::Convolution,
-                false => Policy::Classical,
+                true => PolicyFormat::Attention,
+                false if has("policy.vanilla.conv2.bias") => PolicyFormat::Convolution,
+                false => PolicyFormat::Classical,
             },
             wdl: self.count("value.winner.output.bias") == 3,
             moves_left: has("moves_left.hidden.bias"),

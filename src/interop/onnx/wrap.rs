@@ -6,8 +6,8 @@ use super::write::{Function, encode, tensors};
 use crate::encode::InputFormat;
 use crate::interop::lc0::container;
 use crate::interop::lc0::schema::{
-    EngineVersion, Format, MAGIC, MovesLeft, Net, NetworkFormat, OnnxModel, Output as Lc0Output,
-    Policy, Structure, Value,
+    EngineVersion, Format, MAGIC, MovesLeftFormat, Net, NetworkFormat, NetworkStructure, OnnxModel,
+    OutputFormat, PolicyFormat, ValueFormat,
 };
 use crate::network::{Network, Output, Outputs, PLANES, Positions};
 use crate::torch::ExportPrecision;
@@ -61,12 +61,12 @@ pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<
         format: Some(Format {
             network_format: Some(NetworkFormat {
                 input: Some(input),
-                output: Some(Lc0Output::Wdl as i32),
-                network: Some(Structure::Onnx as i32),
+                output: Some(OutputFormat::Wdl as i32),
+                network: Some(NetworkStructure::Onnx as i32),
                 // For every network, the policy is already in Lc0's final order.
-                policy: Some(Policy::Classical as i32),
-                value: Some(Value::Wdl as i32),
-                moves_left: has_moves_left.then_some(MovesLeft::V1 as i32),
+                policy: Some(PolicyFormat::Classical as i32),
+                value: Some(ValueFormat::Wdl as i32),
+                moves_left: has_moves_left.then_some(MovesLeftFormat::V1 as i32),
                 ..NetworkFormat::default()
             }),
             ..Format::default()

@@ -120,7 +120,7 @@ impl Summary {
     /// mish.
     fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let squares = squares.flatten(1, 2);
-        self.hidden.forward(weights, &squares).mish()
+        self.hidden.forward_mish(weights, &squares)
     }
 }
 

@@ -7,7 +7,7 @@
 //! value appended. In the first step, S is 0. Callers must keep at most context − 1 steps. If
 //! latents are a single token, there is one square, which is the same for both sides.
 
-use super::{Past, World};
+use super::{Past, WorldModel};
 use crate::backend::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
 use crate::encode::SQUARE_CLASSES;
 use crate::network::architecture::{Architecture, Evaluator, NotAnEvaluator, Structure};
@@ -25,7 +25,7 @@ const EXAMPLE: [i64; 2] = [2, 3];
 const REPRESENT: &str = "represent";
 const PREDICT: &str = "predict";
 
-impl Architecture for World {
+impl Architecture for WorldModel {
     fn structure(&self) -> &Structure {
         &self.structure
     }
@@ -45,7 +45,7 @@ impl Architecture for World {
     }
 }
 
-fn program(world: &World) -> ExportedProgram<'_> {
+fn program(world: &WorldModel) -> ExportedProgram<'_> {
     let ExportedProgram {
         encoder,
         mut methods,
@@ -67,7 +67,7 @@ fn program(world: &World) -> ExportedProgram<'_> {
     ExportedProgram { encoder, methods }
 }
 
-fn step(world: &World) -> TracedMethod<'_> {
+fn step(world: &WorldModel) -> TracedMethod<'_> {
     let [boards, past] = EXAMPLE;
     let past = past.min(world.config.context - 1);
     let heads = world.config.encoder.heads;
@@ -117,7 +117,7 @@ fn step(world: &World) -> TracedMethod<'_> {
     }
 }
 
-fn predict(world: &World) -> TracedMethod<'_> {
+fn predict(world: &WorldModel) -> TracedMethod<'_> {
     let logits = |name: &str, shape: &str| TensorSpec::new(name, DataType::F32, shape);
     TracedMethod {
         name: PREDICT,
@@ -146,7 +146,7 @@ fn predict(world: &World) -> TracedMethod<'_> {
     }
 }
 
-impl World {
+impl WorldModel {
     /// Returns the spec of latents.
     fn latents(&self, name: &str) -> TensorSpec {
         let [squares, width] = self.config.latents();

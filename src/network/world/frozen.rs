@@ -1,6 +1,6 @@
 //! World models frozen for play.
 
-use super::{Past, RuleLogits, World, WorldConfigError};
+use super::{Past, RuleLogits, WorldConfigError, WorldModel};
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use crate::torch::{ComputeType, InferenceMode};
@@ -21,7 +21,7 @@ const READ: [Output; 5] = [
 #[derive(Debug)]
 pub struct FrozenWorld {
     /// The model's structure.
-    pub world: World,
+    pub world: WorldModel,
     weights: Weights,
     device: Device,
 }
@@ -47,12 +47,12 @@ impl FrozenWorld {
     /// # Errors
     /// [`WorldConfigError`] if the model's sizes do not fit each other.
     pub fn new(
-        world: &World,
+        world: &WorldModel,
         weights: &Weights,
         dtype: ComputeType,
         device: Device,
     ) -> Result<FrozenWorld, WorldConfigError> {
-        let world = World::new(&world.config, device)?;
+        let world = WorldModel::new(&world.config, device)?;
         Ok(FrozenWorld {
             world,
             weights: weights.frozen(dtype, device),

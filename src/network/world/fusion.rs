@@ -61,14 +61,14 @@ impl Fusion {
 
     /// Fuses tokens [B, 64, width] into one token, [B, 1, token width].
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
-        let squares = self.squares.forward(weights, tokens).mish().flatten(1, 2);
+        let squares = self.squares.forward_mish(weights, tokens).flatten(1, 2);
         let token = self.token.forward(weights, &squares);
         self.norm.forward(weights, &token).unsqueeze(1)
     }
 
     /// Expands a token to the 64 tokens of the board.
     pub fn expand(&self, weights: &Weights, token: &Tensor) -> Tensor {
-        let features = self.features.forward(weights, &token.squeeze_dim(1)).mish();
+        let features = self.features.forward_mish(weights, &token.squeeze_dim(1));
         let features = features.unflatten(1, [64, FEATURES]);
         let placed = self.widen.forward(weights, &features) + &weights[self.place];
         self.end.forward(weights, &placed)

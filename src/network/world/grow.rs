@@ -1,6 +1,6 @@
 //! Initialises a world model from a Chessformer.
 
-use super::{World, WorldState};
+use super::{WorldModel, WorldState};
 use crate::network::architecture::Architecture;
 use crate::network::chessformer::{self, GrowError, ModelConfig};
 use crate::network::parameters::Weights;
@@ -16,7 +16,7 @@ use tch::Tensor;
 pub fn grow(
     from: &ModelConfig,
     named: &[(String, Tensor)],
-    to: &World,
+    to: &WorldModel,
     fresh: &Weights,
 ) -> Result<Tensor, GrowError> {
     let parameters = to.parameters();

@@ -85,12 +85,14 @@ impl RuleHeads {
     /// Predicts the rules from tokens [B, 64, width]. `places` is the tensor of the policy's gather
     /// indices.
     pub fn forward(&self, weights: &Weights, latents: &Tensor, places: &Tensor) -> RuleLogits {
-        let dense = |layer: &Linear, x: &Tensor| layer.forward(weights, x);
-        let squares = dense(&self.end_squares, latents).mish().flatten(1, 2);
-        let end = dense(&self.end, &dense(&self.end_hidden, &squares).mish());
-        let moves = dense(&self.moves, latents).mish();
+        let mish = |layer: &Linear, x: &Tensor| layer.forward_mish(weights, x);
+        let squares = mish(&self.end_squares, latents).flatten(1, 2);
+        let end = self.end.forward(weights, &mish(&self.end_hidden, &squares));
+        let moves = mish(&self.moves, latents);
         let legality = self.legality.forward(weights, &moves, places);
-        let board = dense(&self.board, &dense(&self.board_hidden, latents).mish());
+        let board = self
+            .board
+            .forward(weights, &mish(&self.board_hidden, latents));
         RuleLogits {
             end: end.squeeze_dim(1).to_kind(Kind::Float),
             legality: legality + &weights[self.legality_bias].to_kind(Kind::Float),

@@ -31,9 +31,9 @@ fn config(state: WorldState) -> WorldConfig {
 }
 
 /// Returns the structure, with weights so large that every input affects the outputs.
-fn build(state: WorldState) -> (World, Weights) {
+fn build(state: WorldState) -> (WorldModel, Weights) {
     tch::manual_seed(4);
-    let world = World::new(&config(state), Device::Cpu).unwrap();
+    let world = WorldModel::new(&config(state), Device::Cpu).unwrap();
     let flat = world.initial_weights();
     let flat = &flat + Tensor::randn_like(&flat) * 0.2;
     let weights = Weights::from_flat(&flat, world.parameters());
@@ -47,7 +47,7 @@ fn flat(weights: &Weights) -> Tensor {
 }
 
 /// Returns the network as it is stored in a file.
-fn network(state: WorldState) -> Network<World> {
+fn network(state: WorldState) -> Network<WorldModel> {
     let (world, weights) = build(state);
     let about = About {
         correction: None,
@@ -98,7 +98,7 @@ fn at_the_start_it_plays_as_the_network_that_it_grew_from() {
             encoder: model.clone(),
             ..config(state)
         };
-        let world = World::new(&config, Device::Cpu).unwrap();
+        let world = WorldModel::new(&config, Device::Cpu).unwrap();
         let flat = world.initial_weights();
         let fresh = Weights::from_flat(&flat, world.parameters());
         let grown = grow(&model, &xs.parameters(), &world, &fresh).unwrap();
@@ -299,7 +299,7 @@ fn its_file_does_what_it_does() {
             close(&found, &expected.take(output).unwrap());
         }
         let opened = open_any(&file, CodePolicy::Checked).unwrap();
-        let opened = opened.downcast::<World>().unwrap();
+        let opened = opened.downcast::<WorldModel>().unwrap();
         assert_eq!(opened.architecture.config, config(state));
         // Steps also work through Python's interface.
         let module = tch::CModule::load(&path).unwrap();

@@ -8,7 +8,7 @@ use crate::play::Control;
 use crate::serve::access::Client;
 use crate::serve::players::Event;
 use crate::serve::problem::Problem;
-use crate::serve::state::{State, StopOnDrop};
+use crate::serve::state::{AppState, StopOnDrop};
 use crate::uci::info_lines;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const PENDING: usize = 8;
 /// Serves Lichess until the future is dropped, which stops the analyses, or until Lichess rejects
 /// the registration.
 pub(in crate::serve) async fn provide(
-    state: &Arc<State>,
+    state: &Arc<AppState>,
     client: LichessClient,
     account: &Lichess,
 ) -> LichessError {
@@ -79,7 +79,7 @@ async fn repeat<T>(
 
 /// The running analyses, by session.
 struct Analyses {
-    state: Arc<State>,
+    state: Arc<AppState>,
     client: LichessClient,
     running: HashMap<String, Analysis>,
 }
@@ -128,7 +128,7 @@ impl Analyses {
 
 /// Runs an analysis and forwards the lines of each report.
 async fn think(
-    state: &State,
+    state: &AppState,
     work: Work,
     control: Arc<Control>,
     lines: mpsc::Sender<String>,

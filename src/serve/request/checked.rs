@@ -8,10 +8,11 @@ use crate::agent::{AgentKind, HIGHEST_RATING};
 use crate::chess::{Game, Ratings};
 use crate::generate::Sampling;
 use crate::network::gpt::Conditions;
+use crate::play;
+use crate::player::PlayerSettings;
 use crate::serve::config::Config;
 use crate::serve::position::Written;
 use crate::serve::problem::Problem;
-use crate::{play, player};
 use shakmaty::{KnownOutcome, Move};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -38,7 +39,7 @@ pub(in crate::serve) struct Look {
 
 /// A validated request to a player.
 pub(in crate::serve) struct Question {
-    pub(in crate::serve) settings: player::Settings,
+    pub(in crate::serve) settings: PlayerSettings,
     /// The network named in the request.
     pub(in crate::serve) network: Option<String>,
     pub(in crate::serve) game: Game,
@@ -290,7 +291,7 @@ fn share(field: &str, share: Option<f32>) -> Result<Option<f32>, Problem> {
 }
 
 fn rate(
-    settings: &mut player::Settings,
+    settings: &mut PlayerSettings,
     elo: Option<u16>,
     opponent: Option<u16>,
 ) -> Result<(), Problem> {

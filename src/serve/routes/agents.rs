@@ -6,9 +6,9 @@ use crate::review::people::RATINGS;
 use crate::serve::networks::Loaded;
 use crate::serve::problem::Problem;
 use crate::serve::routes::REVIEW_TIMES;
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use axum::Json;
-use axum::extract::State as Shared;
+use axum::extract::State;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ pub(in crate::serve) struct AgentsAnswer {
     (status = 200, description = "The agents", body = AgentsAnswer),
 )))]
 pub(in crate::serve) async fn agents(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
 ) -> Result<Json<AgentsAnswer>, Problem> {
     let networks = state.networks()?;
     let main = &networks.main;

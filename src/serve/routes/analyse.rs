@@ -8,10 +8,10 @@ use crate::serve::media::{JSON, preferred};
 use crate::serve::players::Event;
 use crate::serve::problem::Problem;
 use crate::serve::request::AnalyseRequest;
-use crate::serve::state::{State, StopOnDrop};
+use crate::serve::state::{AppState, StopOnDrop};
 use crate::serve::stream::{EVENTS, Format, NDJSON};
 use axum::Json;
-use axum::extract::{Extension, State as Shared};
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub(in crate::serve) enum Update {
     )),
 )))]
 pub(in crate::serve) async fn analyse(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
     Body(request): Body<AnalyseRequest>,
@@ -68,7 +68,7 @@ pub(in crate::serve) async fn analyse(
 
 /// Returns the receiver of events. A client that disconnects drops it, which stops the search.
 fn updates(
-    state: Arc<State>,
+    state: Arc<AppState>,
     game: Game,
     events: mpsc::Receiver<Event>,
     held: (OpenStream, StopOnDrop),

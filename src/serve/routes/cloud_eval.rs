@@ -6,10 +6,10 @@ use crate::play::{Report, WrittenScore};
 use crate::serve::access::Client;
 use crate::serve::problem::Problem;
 use crate::serve::request::analysis;
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Query, State as Shared};
+use axum::extract::{Extension, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub(in crate::serve) struct CloudError {
     (status = 404, description = "No analysis for this variant or position", body = CloudError),
 )))]
 pub(in crate::serve) async fn cloud_eval(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     query: Result<Query<CloudQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {

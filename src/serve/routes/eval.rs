@@ -9,10 +9,10 @@ use crate::serve::networks::Loaded;
 use crate::serve::players::backend_problem;
 use crate::serve::problem::Problem;
 use crate::serve::request::EvalRequest;
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use crate::softmax::softmax;
 use axum::Json;
-use axum::extract::State as Shared;
+use axum::extract::State;
 use shakmaty::Position;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
     (status = 200, description = "The evaluation", body = EvalAnswer),
 )))]
 pub(in crate::serve) async fn eval(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Body(request): Body<EvalRequest>,
 ) -> Result<Json<EvalAnswer>, Problem> {
     let (mut game, network, ratings) = request.question(&state.config)?;

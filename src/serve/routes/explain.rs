@@ -5,15 +5,15 @@ use crate::chess::Ratings;
 use crate::explain::{
     ExplainError, Settings, attend, denoise, denoising_page, explain as look_into, page,
 };
-use crate::player;
+use crate::player::PlayerSettings;
 use crate::serve::body::Body;
 use crate::serve::media::{HTML, JSON, preferred};
 use crate::serve::networks::Eager;
 use crate::serve::problem::Problem;
 use crate::serve::request::{AttentionRequest, ExplainRequest, Look, within};
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use axum::Json;
-use axum::extract::State as Shared;
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub(in crate::serve) struct AttentionAnswer {
     )),
 )))]
 pub(in crate::serve) async fn explain(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     Body(request): Body<ExplainRequest>,
 ) -> Result<Response, Problem> {
@@ -70,7 +70,7 @@ pub(in crate::serve) async fn explain(
         }
         game.set_ratings(match elo {
             Some(elo) => Ratings::both(elo),
-            None => player::Settings::default().ratings(game.position().turn()),
+            None => PlayerSettings::default().ratings(game.position().turn()),
         });
         let settings = Settings {
             mv,
@@ -93,7 +93,7 @@ pub(in crate::serve) async fn explain(
     (status = 200, description = "The attention", body = AttentionAnswer),
 )))]
 pub(in crate::serve) async fn attention(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Body(request): Body<AttentionRequest>,
 ) -> Result<Json<AttentionAnswer>, Problem> {
     let (look, layer, head) = request.look(&state.config)?;
@@ -117,7 +117,7 @@ pub(in crate::serve) async fn attention(
 
 /// Reads a network's internals on a separate thread.
 async fn look_inside<T: Send + 'static>(
-    state: &State,
+    state: &AppState,
     look: Look,
     with: impl FnOnce(&Eager, crate::chess::Game) -> Result<T, ExplainError> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -13,10 +13,10 @@ use crate::serve::networks::{Loaded, Networks};
 use crate::serve::players::run_in_turn;
 use crate::serve::problem::Problem;
 use crate::serve::request::{GenerateRequest, Writing};
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use crate::serve::stream::{self, EVENTS, Format, NDJSON};
 use axum::Json;
-use axum::extract::{Extension, State as Shared};
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use rand::RngCore;
@@ -82,7 +82,7 @@ pub(in crate::serve) enum GameUpdate {
     )),
 )))]
 pub(in crate::serve) async fn generate(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
     Body(request): Body<GenerateRequest>,
@@ -139,7 +139,7 @@ fn writer<'a>(networks: &'a Networks, name: Option<&str>) -> Result<&'a Loaded, 
 /// Generates games on a separate thread, once a slot is available and as long as the client
 /// listens.
 fn write(
-    state: &State,
+    state: &AppState,
     networks: Arc<Networks>,
     writing: Writing,
     open: Option<OpenStream>,

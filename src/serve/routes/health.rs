@@ -2,8 +2,8 @@
 
 use crate::serve::metrics::CONTENT_TYPE;
 use crate::serve::problem::Problem;
-use crate::serve::state::State;
-use axum::extract::State as Shared;
+use crate::serve::state::AppState;
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(in crate::serve) async fn healthz() -> &'static str {
     (status = 503, description = "The server accepts no requests at present", body = Problem, content_type = "application/problem+json"),
 )))]
 pub(in crate::serve) async fn readyz(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
 ) -> Result<&'static str, Problem> {
     state.check_open().map(|()| "ready")
 }
@@ -30,7 +30,7 @@ pub(in crate::serve) async fn readyz(
 #[cfg_attr(test, utoipa::path(get, path = "/metrics", responses(
     (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
 )))]
-pub(in crate::serve) async fn metrics(Shared(state): Shared<Arc<State>>) -> impl IntoResponse {
+pub(in crate::serve) async fn metrics(State(state): State<Arc<AppState>>) -> impl IntoResponse {
     let places = [
         &state.players.places,
         &state.evaluations,

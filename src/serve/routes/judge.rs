@@ -6,9 +6,9 @@ use crate::serve::answer::{Asked, PlayedMove, played};
 use crate::serve::body::Body;
 use crate::serve::problem::Problem;
 use crate::serve::request::JudgeRequest;
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use axum::Json;
-use axum::extract::State as Shared;
+use axum::extract::State;
 use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(in crate::serve) struct JudgeAnswer {
     (status = 200, description = "The score", body = JudgeAnswer),
 )))]
 pub(in crate::serve) async fn judge(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Body(request): Body<JudgeRequest>,
 ) -> Result<Json<JudgeAnswer>, Problem> {
     let (game, nodes) = request.question(&state.config)?;

@@ -6,8 +6,8 @@ use crate::serve::answer::MoveAnswer;
 use crate::serve::body::Body;
 use crate::serve::problem::Problem;
 use crate::serve::request::MoveRequest;
-use crate::serve::state::State;
-use axum::extract::State as Shared;
+use crate::serve::state::AppState;
+use axum::extract::State;
 use axum::{Extension, Json};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
     (status = 200, description = "The move; absent if the game is over", body = MoveAnswer),
 )))]
 pub(in crate::serve) async fn choose_move(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     Body(request): Body<MoveRequest>,
 ) -> Result<Json<MoveAnswer>, Problem> {

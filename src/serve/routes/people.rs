@@ -9,10 +9,10 @@ use crate::serve::networks::Loaded;
 use crate::serve::players::backend_problem;
 use crate::serve::problem::Problem;
 use crate::serve::request::PeopleRequest;
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use crate::softmax::softmax;
 use axum::Json;
-use axum::extract::State as Shared;
+use axum::extract::State;
 use serde::Serialize;
 use shakmaty::Position;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(in crate::serve) struct Popularity {
     (status = 200, description = "The moves", body = PeopleAnswer),
 )))]
 pub(in crate::serve) async fn people(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Body(request): Body<PeopleRequest>,
 ) -> Result<Json<PeopleAnswer>, Problem> {
     let (game, network) = request.question(&state.config)?;

@@ -10,10 +10,10 @@ use crate::serve::players::run_in_turn;
 use crate::serve::problem::Problem;
 use crate::serve::request::{ReviewRequest, Reviewing};
 use crate::serve::reviews::{ReviewUpdate, ReviewedGame, Reviewer};
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use crate::serve::stream::{EVENTS, Format, NDJSON};
 use axum::Json;
-use axum::extract::{Extension, State as Shared};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(in crate::serve) struct ReviewAnswer {
     )),
 )))]
 pub(in crate::serve) async fn review(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     headers: HeaderMap,
     Body(request): Body<ReviewRequest, REVIEW_TIMES>,
@@ -99,7 +99,7 @@ pub(in crate::serve) struct OutlineAnswer {
     (status = 200, description = "The game", body = OutlineAnswer),
 )))]
 pub(in crate::serve) async fn outline(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Body(request): Body<ReviewRequest, REVIEW_TIMES>,
 ) -> Result<Json<OutlineAnswer>, Problem> {
     let task = request.reviewing(&state.config)?;
@@ -121,7 +121,7 @@ fn searching<'a>(networks: &'a Networks, task: &Reviewing) -> Result<&'a Loaded,
 
 /// Reviews games on a separate thread, once it is their turn and as long as the client listens.
 fn start(
-    state: &Arc<State>,
+    state: &Arc<AppState>,
     networks: Arc<Networks>,
     task: Reviewing,
     control: Arc<Control>,
@@ -152,7 +152,10 @@ fn start(
 }
 
 /// Returns the reviews. If the client leaves, they stop.
-pub(super) async fn reviewed(state: &Arc<State>, task: Reviewing) -> Result<ReviewAnswer, Problem> {
+pub(super) async fn reviewed(
+    state: &Arc<AppState>,
+    task: Reviewing,
+) -> Result<ReviewAnswer, Problem> {
     let networks = state.networks()?.clone();
     searching(&networks, &task)?;
     let (control, _stop) = state.control();

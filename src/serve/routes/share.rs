@@ -9,10 +9,10 @@ use crate::serve::page::{guarded, message};
 use crate::serve::problem::Problem;
 use crate::serve::request::ReviewRequest;
 use crate::serve::shared::{ShareError, SharedPages};
-use crate::serve::state::State;
+use crate::serve::state::AppState;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Extension, Path, State as Shared};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub(in crate::serve) struct ShareAnswer {
     (status = 507, description = "No room left", body = Problem, content_type = "application/problem+json"),
 )))]
 pub(in crate::serve) async fn share(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
     Body(request): Body<ReviewRequest, REVIEW_TIMES>,
 ) -> Result<(StatusCode, Json<ShareAnswer>), Problem> {
@@ -82,7 +82,7 @@ pub(in crate::serve) async fn share(
 
 /// Returns a shared review. Browsers run only the page's own script, apart from this server's pages.
 pub(in crate::serve) async fn shared(
-    Shared(state): Shared<Arc<State>>,
+    State(state): State<Arc<AppState>>,
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let shared = state.shared.clone().ok_or_else(Problem::not_shared)?;

@@ -4,14 +4,6 @@ use super::super::shim;
 use super::{Dense, outputs, raw};
 use tch::Tensor;
 
-/// Computes the root-mean-square norm over the last dimension, without gradients.
-pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
-    let [x, weight] = raw([Some(x), Some(weight)]);
-    // SAFETY: the tensors are valid for the call.
-    let [y] = outputs(|out| unsafe { shim::tessera_rms_norm(x, weight, epsilon, out) });
-    y
-}
-
 /// Returns whether [`cached_attention`] accepts these queries.
 pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
     let [query] = raw([Some(query)]);

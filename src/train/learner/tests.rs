@@ -7,7 +7,7 @@ use crate::network::{About, Architecture, Chessformer, Evaluator, Network};
 use crate::torch::ExportPrecision;
 use crate::train::config::{DistillationConfig, LossWeights};
 use crate::train::distributed::World;
-use crate::train::objective::{Positions, positions};
+use crate::train::objective::{PositionObjective, positions};
 
 /// Returns samples, some of which lack targets.
 pub(in crate::train) fn batch() -> Batch {
@@ -52,10 +52,10 @@ fn model(config: &ModelConfig) -> Box<dyn Evaluator> {
     Box::new(Chessformer::new(config, Device::Cpu).unwrap())
 }
 
-type Prepared = PreparedBatch<<Positions as Objective>::Samples>;
+type Prepared = PreparedBatch<<PositionObjective as Objective>::Samples>;
 
-fn learner(config: &TrainConfig) -> Learner<Positions> {
-    let objective = Positions::for_validation(config, Device::Cpu).unwrap();
+fn learner(config: &TrainConfig) -> Learner<PositionObjective> {
+    let objective = PositionObjective::for_validation(config, Device::Cpu).unwrap();
     Learner::new(config, objective, Device::Cpu)
 }
 
@@ -150,7 +150,7 @@ fn a_student_comes_to_agree_with_its_teacher() {
     };
     let mut parameters = parameters(&*model);
     let mut leaves = leaves(&*model, &parameters);
-    let objective = Positions::new(&taught, Device::Cpu).unwrap();
+    let objective = PositionObjective::new(&taught, Device::Cpu).unwrap();
     let learner = Learner::new(&taught, objective, Device::Cpu);
     let prepared = learner.prepare(batch()).unwrap();
     let losses = |parameters: &Tensor| -> Vec<f32> {
@@ -177,6 +177,6 @@ fn a_student_comes_to_agree_with_its_teacher() {
     let mut teacher = taught.distillation.unwrap();
     teacher.net = "nothing.pt".into();
     taught.distillation = Some(teacher);
-    let error = Positions::new(&taught, Device::Cpu).unwrap_err();
+    let error = PositionObjective::new(&taught, Device::Cpu).unwrap_err();
     assert!(error.to_string().contains("nothing.pt"), "{error}");
 }

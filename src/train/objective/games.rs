@@ -9,7 +9,7 @@ mod random_moves;
 mod rules;
 
 use super::{IGNORED, Narrow, Objective, Term, build, classification, hits, random_of, send, sum};
-use crate::data::examples::{self, GameColumns, GameTokens};
+use crate::data::examples::{GameColumns, GameExamples, GameTokens};
 use crate::data::loader::Batch;
 use crate::data::sample::Wdl;
 use crate::encode::Vocabulary;
@@ -27,7 +27,7 @@ use tch::{Device, Kind, Tensor};
 
 /// The objective of networks that read whole games.
 #[derive(Debug)]
-pub(in crate::train) struct Games {
+pub(in crate::train) struct GameObjective {
     model: Gpt,
     device: Device,
     augment: AugmentConfig,
@@ -107,7 +107,7 @@ pub(in crate::train) struct GameOutputs {
     board: Option<Tensor>,
 }
 
-impl Games {
+impl GameObjective {
     /// Returns the random choices for each game, which depend only on the seed and the game's index
     /// in the sample order.
     fn chances(&self, batch: &Batch<GameColumns>) -> Vec<Chance> {
@@ -197,8 +197,8 @@ impl Games {
     }
 }
 
-impl Objective for Games {
-    type Examples = examples::Games;
+impl Objective for GameObjective {
+    type Examples = GameExamples;
     type Samples = GameSamples;
     type Outputs = GameOutputs;
     type Diagnostics = Legality;
@@ -221,16 +221,16 @@ impl Objective for Games {
         terms.map(|(name, weight)| Term { name, weight }).collect()
     }
 
-    fn new(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
-        Ok(Games {
+    fn new(config: &TrainConfig, device: Device) -> Result<GameObjective, TrainError> {
+        Ok(GameObjective {
             augment: config.augment.clone(),
-            ..Games::for_validation(config, device)?
+            ..GameObjective::for_validation(config, device)?
         })
     }
 
     /// Validations show the network the ratings, but hide the results, which it predicts.
-    fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
-        Ok(Games {
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<GameObjective, TrainError> {
+        Ok(GameObjective {
             model: build(&config.architecture()?, device)?,
             device,
             told: Told::by(config),
@@ -241,16 +241,16 @@ impl Objective for Games {
         })
     }
 
-    fn replica(&self) -> Result<Games, TrainError> {
-        Ok(Games {
+    fn replica(&self) -> Result<GameObjective, TrainError> {
+        Ok(GameObjective {
             model: build(&self.model.config(), self.device)?,
             augment: self.augment.clone(),
             ..*self
         })
     }
 
-    fn examples(&self, _config: &TrainConfig) -> examples::Games {
-        examples::Games {
+    fn examples(&self, _config: &TrainConfig) -> GameExamples {
+        GameExamples {
             vocabulary: self.model.vocabulary.clone(),
             context: self.model.config.context as usize,
         }

@@ -21,9 +21,9 @@ mod noise;
 mod tests;
 
 use super::positions::PositionSamples;
-use super::{Narrow, Objective, Positions, Term, build, classification, hits, send};
+use super::{Narrow, Objective, PositionObjective, Term, build, classification, hits, send};
 use crate::backend::Decoding;
-use crate::data::examples::{self, Columns, HorizonColumns, PositionColumns};
+use crate::data::examples::{Columns, HorizonColumns, HorizonExamples, PositionColumns};
 use crate::data::loader::Batch;
 use crate::network::diffusion::{DenoisedFuture, Diffusion, Futures, of_first_mover};
 use crate::network::{Architecture, Outputs, Parameter, Weights, bitboards};
@@ -48,10 +48,10 @@ const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
 
 /// The objective of a future denoiser.
 #[derive(Debug)]
-pub(in crate::train) struct Horizon {
+pub(in crate::train) struct HorizonObjective {
     model: Diffusion,
     /// The losses on the positions themselves.
-    positions: Positions,
+    positions: PositionObjective,
     noise: Noise,
     /// Decoding settings for the network's own predicted futures.
     own: Decoding,
@@ -128,7 +128,7 @@ pub(in crate::train) struct HorizonOutputs {
     unaided: Option<DenoisedFuture>,
 }
 
-impl Horizon {
+impl HorizonObjective {
     /// Uploads the inputs and targets that concern the futures of a batch.
     fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
         let horizon = self.model.config.horizon;
@@ -232,14 +232,14 @@ fn sum(tensor: &Tensor) -> Tensor {
     }
 }
 
-impl Objective for Horizon {
-    type Examples = examples::Horizon;
+impl Objective for HorizonObjective {
+    type Examples = HorizonExamples;
     type Samples = HorizonSamples;
     type Outputs = HorizonOutputs;
     type Diagnostics = ByPly;
 
     fn terms(config: &TrainConfig) -> Vec<Term> {
-        let mut terms = Positions::terms(config);
+        let mut terms = PositionObjective::terms(config);
         let DiffusionTraining {
             board,
             future_move,
@@ -252,10 +252,10 @@ impl Objective for Horizon {
         terms
     }
 
-    fn new(config: &TrainConfig, device: Device) -> Result<Horizon, TrainError> {
-        let plain = Horizon::for_validation(config, device)?;
-        Ok(Horizon {
-            positions: Positions::new(config, device)?,
+    fn new(config: &TrainConfig, device: Device) -> Result<HorizonObjective, TrainError> {
+        let plain = HorizonObjective::for_validation(config, device)?;
+        Ok(HorizonObjective {
+            positions: PositionObjective::new(config, device)?,
             noise: Noise {
                 seed: config.augment.seed,
                 own: config.diffusion.own,
@@ -267,11 +267,14 @@ impl Objective for Horizon {
         })
     }
 
-    fn for_validation(config: &TrainConfig, device: Device) -> Result<Horizon, TrainError> {
-        let positions = Positions::for_validation(config, device)?;
+    fn for_validation(
+        config: &TrainConfig,
+        device: Device,
+    ) -> Result<HorizonObjective, TrainError> {
+        let positions = PositionObjective::for_validation(config, device)?;
         let training = &config.diffusion;
         let model: Diffusion = build(&config.architecture()?, device)?;
-        Ok(Horizon {
+        Ok(HorizonObjective {
             noise: Noise::new(&model.config, training, 0),
             model,
             positions,
@@ -284,8 +287,8 @@ impl Objective for Horizon {
         })
     }
 
-    fn replica(&self) -> Result<Horizon, TrainError> {
-        Ok(Horizon {
+    fn replica(&self) -> Result<HorizonObjective, TrainError> {
+        Ok(HorizonObjective {
             model: build(&self.model.config(), self.device)?,
             positions: self.positions.replica()?,
             shifts: self.shifts.copy(),
@@ -294,8 +297,8 @@ impl Objective for Horizon {
         })
     }
 
-    fn examples(&self, config: &TrainConfig) -> examples::Horizon {
-        examples::Horizon {
+    fn examples(&self, config: &TrainConfig) -> HorizonExamples {
+        HorizonExamples {
             positions: self.positions.examples(config),
             plies: self.model.config.horizon as usize,
         }

@@ -15,11 +15,11 @@ pub(super) mod tensors;
 pub(in crate::train) use augment::tests::batch;
 
 use super::{Narrow, Objective, Term};
-use crate::data::examples;
+use crate::data::examples::PositionExamples;
 use crate::data::loader::Batch;
 use crate::encode::{InputFormat, SCALARS};
 use crate::network::{
-    ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Pass, Weights,
+    ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Pass, Positions, Weights,
 };
 use crate::torch;
 use crate::train::config::{AugmentConfig, ConfigError, LossWeights, TrainConfig};
@@ -32,7 +32,7 @@ use tensors::{Targets, upload};
 
 /// The objective of networks that evaluate positions.
 #[derive(Debug)]
-pub(in crate::train) struct Positions {
+pub(in crate::train) struct PositionObjective {
     model: Box<dyn Evaluator>,
     device: Device,
     /// The input format.
@@ -80,12 +80,11 @@ pub(in crate::train) struct PositionSamples {
     teacher: Option<TeacherOutputs>,
 }
 
-impl Positions {
+impl PositionObjective {
     /// Returns the outputs for positions given by their rows; gradients can flow through them.
     pub(super) fn forward_rows(&self, weights: &Weights, rows: &Tensor) -> Outputs {
-        let positions = crate::network::Positions::Rows(rows);
-        self.model
-            .forward(weights, &Pass::new(positions, self.wanted))
+        let pass = Pass::new(Positions::Rows(rows), self.wanted);
+        self.model.forward(weights, &pass)
     }
 }
 
@@ -100,8 +99,8 @@ impl Narrow for PositionSamples {
     }
 }
 
-impl Objective for Positions {
-    type Examples = examples::Positions;
+impl Objective for PositionObjective {
+    type Examples = PositionExamples;
     type Samples = PositionSamples;
     type Outputs = Outputs;
     type Diagnostics = Calibration;
@@ -110,12 +109,12 @@ impl Objective for Positions {
         terms(&config.loss, config.distillation.as_ref())
     }
 
-    fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
-        let plain = Positions::for_validation(config, device)?;
+    fn new(config: &TrainConfig, device: Device) -> Result<PositionObjective, TrainError> {
+        let plain = PositionObjective::for_validation(config, device)?;
         let kind = config.precision.kind();
         let load = |teacher| Teacher::load(teacher, config.code, plain.format, device, kind);
         let teacher = config.distillation.as_ref().map(load).transpose()?;
-        Ok(Positions {
+        Ok(PositionObjective {
             augment: match plain.format.is_canonical() {
                 // In canonical formats, a position and its mirror image have the same row.
                 true => AugmentConfig::default(),
@@ -126,12 +125,15 @@ impl Objective for Positions {
         })
     }
 
-    fn for_validation(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
+    fn for_validation(
+        config: &TrainConfig,
+        device: Device,
+    ) -> Result<PositionObjective, TrainError> {
         let model = build(&config.architecture()?, device)?;
         let interface = model.interface();
         let format = InputFormat::from_number(interface.format);
         let words = words_of(&interface.scalars);
-        Ok(Positions {
+        Ok(PositionObjective {
             format: format.ok_or(TrainError::Format(interface.format))?,
             words: words.map(|words| Tensor::from_slice(&words).to_device(device)),
             wanted: learned_outputs(&*model, &config.loss),
@@ -143,8 +145,8 @@ impl Objective for Positions {
         })
     }
 
-    fn replica(&self) -> Result<Positions, TrainError> {
-        Ok(Positions {
+    fn replica(&self) -> Result<PositionObjective, TrainError> {
+        Ok(PositionObjective {
             model: build(&self.model.config(), self.device)?,
             words: self.words.as_ref().map(Tensor::shallow_clone),
             augment: self.augment.clone(),
@@ -153,8 +155,8 @@ impl Objective for Positions {
         })
     }
 
-    fn examples(&self, config: &TrainConfig) -> examples::Positions {
-        examples::Positions {
+    fn examples(&self, config: &TrainConfig) -> PositionExamples {
+        PositionExamples {
             format: self.format,
             variations: config.data.variations(),
         }

@@ -14,11 +14,11 @@ mod tests;
 use super::positions::learned_outputs;
 use super::positions::loss::{self, Softening};
 use super::{Group, Objective, Term, build, classification, sum};
-use crate::data::examples;
+use crate::data::examples::UnrollExamples;
 use crate::data::loader::BatchOf;
 use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
 use crate::network::world::RuleLogits;
-use crate::network::{Architecture, Output, OutputSet, Outputs, Parameter, Weights, World};
+use crate::network::{Architecture, Output, OutputSet, Outputs, Parameter, Weights, WorldModel};
 use crate::train::config::{TrainConfig, UnrollConfig};
 use crate::train::error::TrainError;
 use depths::Depths;
@@ -38,8 +38,8 @@ const OWN: [&str; 7] = [
 
 /// The objective of a world model.
 #[derive(Debug)]
-pub(in crate::train) struct Unroll {
-    model: World,
+pub(in crate::train) struct UnrollObjective {
+    model: WorldModel,
     device: Device,
     /// The dtype in which the network computes.
     kind: Kind,
@@ -93,7 +93,7 @@ fn halved(latents: &Tensor) -> Tensor {
     latents * 0.5 + latents.detach() * 0.5
 }
 
-impl Unroll {
+impl UnrollObjective {
     /// Returns the tokens and latents that the averaged weights compute for input rows, without
     /// gradient.
     fn target_of(&self, rows: &Tensor) -> [Tensor; 2] {
@@ -111,8 +111,8 @@ impl Unroll {
     }
 }
 
-impl Objective for Unroll {
-    type Examples = examples::Unroll;
+impl Objective for UnrollObjective {
+    type Examples = UnrollExamples;
     type Samples = UnrollSamples;
     type Outputs = UnrollOutputs;
     type Diagnostics = Depths;
@@ -151,16 +151,16 @@ impl Objective for Unroll {
         groups.map(|(name, terms)| Group { name, terms }).into()
     }
 
-    fn new(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
-        Ok(Unroll {
+    fn new(config: &TrainConfig, device: Device) -> Result<UnrollObjective, TrainError> {
+        Ok(UnrollObjective {
             compares: false,
-            ..Unroll::for_validation(config, device)?
+            ..UnrollObjective::for_validation(config, device)?
         })
     }
 
-    fn for_validation(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
-        let model: World = build(&config.architecture()?, device)?;
-        Ok(Unroll {
+    fn for_validation(config: &TrainConfig, device: Device) -> Result<UnrollObjective, TrainError> {
+        let model: WorldModel = build(&config.architecture()?, device)?;
+        Ok(UnrollObjective {
             wanted: learned_outputs(&model, &config.loss),
             model,
             device,
@@ -174,8 +174,8 @@ impl Objective for Unroll {
         })
     }
 
-    fn replica(&self) -> Result<Unroll, TrainError> {
-        Ok(Unroll {
+    fn replica(&self) -> Result<UnrollObjective, TrainError> {
+        Ok(UnrollObjective {
             model: build(&self.model.config(), self.device)?,
             unroll: self.unroll.clone(),
             boards: Boards::new(self.device),
@@ -197,8 +197,8 @@ impl Objective for Unroll {
         };
     }
 
-    fn examples(&self, _config: &TrainConfig) -> examples::Unroll {
-        examples::Unroll {
+    fn examples(&self, _config: &TrainConfig) -> UnrollExamples {
+        UnrollExamples {
             format: InputFormat::Classical,
             plies: self.unroll.plies,
         }
@@ -210,7 +210,7 @@ impl Objective for Unroll {
 
     fn prepare(
         &self,
-        batch: BatchOf<examples::Unroll>,
+        batch: BatchOf<UnrollExamples>,
     ) -> Result<(UnrollSamples, Tensor), TrainError> {
         let samples = UnrollSamples::upload(
             &batch.columns,

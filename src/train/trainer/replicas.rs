@@ -183,10 +183,10 @@ mod tests {
     use super::*;
     use crate::data::loader::Batch;
     use crate::train::learner::tests::{batch, config, parameters};
-    use crate::train::objective::Positions;
+    use crate::train::objective::PositionObjective;
 
     struct Fixture {
-        replicas: Replicas<Positions>,
+        replicas: Replicas<PositionObjective>,
         parameters: Tensor,
     }
 

@@ -3,12 +3,19 @@
 /// Evaluates an expression in which a type parameter stands for a task's objective.
 macro_rules! with_objective {
     ($task:expr, $objective:ident => $body:expr) => {
-        with_objective!($task, $objective => $body, Positions Games Horizon Unroll)
+        with_objective!(
+            $task,
+            $objective => $body,
+            Positions: PositionObjective,
+            Games: GameObjective,
+            Horizon: HorizonObjective,
+            Unroll: UnrollObjective
+        )
     };
-    ($task:expr, $objective:ident => $body:expr, $($name:ident)*) => {
+    ($task:expr, $objective:ident => $body:expr, $($name:ident: $type:ident),*) => {
         match $task {
             $($crate::train::config::Task::$name => {
-                type $objective = $crate::train::objective::$name;
+                type $objective = $crate::train::objective::$type;
                 $body
             })*
         }

@@ -321,7 +321,8 @@ impl Client {
     /// Returns the output so far.
     pub(super) fn said(&self) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
-        self.output.settle(deadline).expect("the output holds");
+        let is_written = self.output.settle(deadline).expect("the output holds");
+        assert!(is_written, "the output is read");
         self.lines.try_iter().collect()
     }
 

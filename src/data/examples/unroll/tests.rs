@@ -14,7 +14,7 @@ const RULES: TargetRules = TargetRules {
 };
 
 fn examples(pgn: &str, plies: usize) -> Vec<Unrolled> {
-    let unroll = Unroll {
+    let unroll = UnrollExamples {
         format: InputFormat::Classical,
         plies,
     };

@@ -7,6 +7,7 @@ use crate::network::encoder::{
 };
 use crate::network::layers::{Activation, Linear, Norm};
 use crate::network::parameters::Weights;
+use crate::torch::fused;
 use tch::Tensor;
 
 /// A dense layer.
@@ -57,15 +58,20 @@ impl FoldedNorm {
     }
 
     fn forward(&self, x: &Tensor) -> Tensor {
-        let (width, weight) = ([self.width], Some(&self.weight));
         let Some(bias) = &self.bias else {
-            let mut y = x.rms_norm(width, weight, self.epsilon);
+            let mut y = fused::rms_norm(x, &self.weight, self.epsilon);
             if let Some(shift) = &self.shift {
                 let _ = y.g_add_(shift);
             }
             return y;
         };
-        x.layer_norm(width, weight, Some(bias), self.epsilon, true)
+        x.layer_norm(
+            [self.width],
+            Some(&self.weight),
+            Some(bias),
+            self.epsilon,
+            true,
+        )
     }
 }
 

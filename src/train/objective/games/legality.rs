@@ -5,7 +5,7 @@
 //! legal. Errors compound over a game and are concentrated in a few situations, so the results are
 //! split by ply and by situation.
 
-use super::{GameOutputs, GameSamples, Games};
+use super::{GameObjective, GameOutputs, GameSamples};
 use crate::chess::Game;
 use crate::encode::{Token, Vocabulary};
 use crate::torch;
@@ -52,7 +52,7 @@ pub(in crate::train) struct Legality {
     sums: Tensor,
 }
 
-impl Diagnostics<Games> for Legality {
+impl Diagnostics<GameObjective> for Legality {
     fn new(device: Device) -> Legality {
         let rows = Counts::default().len() as i64;
         Legality {

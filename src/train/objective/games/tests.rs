@@ -21,7 +21,7 @@ fn config() -> TrainConfig {
     toml::from_str(CONFIG).unwrap()
 }
 
-fn weights(objective: &Games) -> Weights {
+fn weights(objective: &GameObjective) -> Weights {
     tch::manual_seed(3);
     let flat = objective.model.initial_weights();
     let flat = &flat + Tensor::randn_like(&flat) * 0.1;
@@ -56,7 +56,7 @@ fn close(one: &Tensor, other: &Tensor) {
 
 #[test]
 fn a_game_is_learned_alike_alone_and_beside_longer_ones() {
-    let objective = Games::for_validation(&config(), Device::Cpu).unwrap();
+    let objective = GameObjective::for_validation(&config(), Device::Cpu).unwrap();
     let weights = weights(&objective);
     let values = |samples: &GameSamples| {
         let outputs = objective.forward(&weights, samples);
@@ -85,15 +85,15 @@ fn a_game_is_learned_alike_alone_and_beside_longer_ones() {
 #[test]
 fn results_are_learned_where_they_are_known_and_not_told() {
     let mut config = config();
-    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let objective = GameObjective::new(&config, Device::Cpu).unwrap();
     let games = vec![game(5, Some(Wdl::Loss)), game(5, None)];
-    let weights_of = |objective: &Games| -> Vec<f32> {
+    let weights_of = |objective: &GameObjective| -> Vec<f32> {
         let (_, weights) = objective.prepare(batch(games.clone(), 0, 2)).unwrap();
         Vec::try_from(weights.select(0, 1)).unwrap()
     };
     assert_eq!(weights_of(&objective), [0.0, 0.0]);
     config.augment.hide_result = 1.0;
-    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let objective = GameObjective::new(&config, Device::Cpu).unwrap();
     assert_eq!(weights_of(&objective), [5.0, 0.0]);
     let (samples, _) = objective.prepare(batch(games, 0, 2)).unwrap();
     assert_eq!(Vec::<i64>::try_from(&samples.result).unwrap(), [2, IGNORED]);
@@ -108,7 +108,7 @@ fn chance_depends_on_the_place_alone() {
     let mut config = config();
     config.augment.hide_ratings = 0.5;
     config.augment.hide_result = 0.5;
-    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let objective = GameObjective::new(&config, Device::Cpu).unwrap();
     let games: Vec<GameTokens> = (0..40).map(|_| game(4, Some(Wdl::Draw))).collect();
     let whole = objective.chances(&batch(games.clone(), 0, 40));
     let part = objective.chances(&batch(games[10..30].to_vec(), 10, 40));
@@ -122,7 +122,7 @@ fn chance_depends_on_the_place_alone() {
 
 #[test]
 fn right_predictions_have_no_loss() {
-    let objective = Games::for_validation(&config(), Device::Cpu).unwrap();
+    let objective = GameObjective::for_validation(&config(), Device::Cpu).unwrap();
     let (samples, _) = objective
         .prepare(batch(
             vec![game(6, Some(Wdl::Win)), game(3, Some(Wdl::Draw))],
@@ -172,10 +172,13 @@ fn the_rules_are_learned_where_they_are_told() {
     let mut config: TrainConfig = toml::from_str(&text).unwrap();
     config.loss.legality = 0.5;
     config.loss.board = 1.0;
-    let names: Vec<&str> = Games::terms(&config).iter().map(|term| term.name).collect();
+    let names: Vec<&str> = GameObjective::terms(&config)
+        .iter()
+        .map(|term| term.name)
+        .collect();
     let rules = ["legality", "board", "board_accuracy"];
     assert_eq!(names[3..], rules);
-    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let objective = GameObjective::new(&config, Device::Cpu).unwrap();
     let weights = weights(&objective);
     let games = vec![shuffle(9), shuffle(4)];
     let (samples, loss_weights) = objective.prepare(batch(games.clone(), 0, 2)).unwrap();
@@ -219,7 +222,7 @@ fn the_rules_have_a_gradient_that_is_a_number() {
     let text = CONFIG.replace("layers = 2", "layers = 2\nboard = true");
     let mut config: TrainConfig = toml::from_str(&text).unwrap();
     config.loss.legality = 1.0;
-    let objective = Games::new(&config, Device::Cpu).unwrap();
+    let objective = GameObjective::new(&config, Device::Cpu).unwrap();
     let flat = objective.model.initial_weights().set_requires_grad(true);
     let weights = Weights::from_flat(&flat, objective.parameters());
     let games = vec![shuffle(9), shuffle(2)];

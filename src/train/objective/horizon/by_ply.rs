@@ -1,6 +1,6 @@
 //! Measures the accuracy of predicted futures ply by ply, with fully masked futures as input.
 
-use super::{Horizon, HorizonOutputs, HorizonSamples};
+use super::{HorizonObjective, HorizonOutputs, HorizonSamples};
 use crate::network::diffusion::LONGEST_HORIZON;
 use crate::train::distributed::{GroupError, World};
 use crate::train::objective::positions::Calibration;
@@ -21,7 +21,7 @@ pub(in crate::train) struct ByPly {
     sums: Tensor,
 }
 
-impl Diagnostics<Horizon> for ByPly {
+impl Diagnostics<HorizonObjective> for ByPly {
     fn new(device: Device) -> ByPly {
         let shape = [LONGEST_HORIZON, FIELDS as i64];
         ByPly {

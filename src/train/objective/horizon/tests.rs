@@ -79,7 +79,7 @@ fn batch(examples: &[WithFuture], first: usize, global_batch: usize) -> Batch<Ho
 }
 
 fn noise() -> Noise {
-    let objective = Horizon::for_validation(&plain(), Device::Cpu).unwrap();
+    let objective = HorizonObjective::for_validation(&plain(), Device::Cpu).unwrap();
     Noise::new(&objective.model.config, &DiffusionTraining::default(), 7)
 }
 
@@ -197,7 +197,7 @@ fn told_moves_have_their_value_and_no_policy() {
     let mut config = self::config("horizon = 3\nweighs = true");
     config.diffusion.told = 0.5;
     config.diffusion.future_q = 1.0;
-    let objective = Horizon::new(&config, Device::Cpu).unwrap();
+    let objective = HorizonObjective::new(&config, Device::Cpu).unwrap();
     let noised = objective.noise.apply(&batch(&examples, 0, 64));
     let (mut others, mut targets) = (0, 0);
     let marks = |row: usize| &noised.marks[row * 4 * 6 + 1..][..5];
@@ -252,7 +252,7 @@ fn told_moves_have_their_value_and_no_policy() {
     let other = noised.told.iter().find(|told| told.q.is_some()).unwrap();
     let of_row = Vec::<f32>::try_from(future.q.get(other.row as i64)).unwrap();
     assert_eq!(of_row, [0.25, -0.25, 0.25]);
-    let place = Positions::terms(&config).len() as i64 + 2;
+    let place = PositionObjective::terms(&config).len() as i64 + 2;
     assert_eq!(weights.double_value(&[place, other.row as i64]), 1.0);
     tch::manual_seed(1);
     let flat = objective.model.initial_weights();
@@ -264,7 +264,7 @@ fn told_moves_have_their_value_and_no_policy() {
     let value = &objective.values(&outputs, &samples)[place as usize];
     assert!((value.double_value(&[other.row as i64]) - 0.25).abs() < 1e-6);
     // In a validation, no first moves are given.
-    let validation = Horizon::for_validation(&config, Device::Cpu).unwrap();
+    let validation = HorizonObjective::for_validation(&config, Device::Cpu).unwrap();
     assert!(
         validation
             .noise
@@ -295,7 +295,7 @@ fn sure(classes: &Tensor, count: i64) -> Tensor {
 #[test]
 fn losses_are_zero_when_right_and_weighted_otherwise() {
     let config = plain();
-    let objective = Horizon::for_validation(&config, Device::Cpu).unwrap();
+    let objective = HorizonObjective::for_validation(&config, Device::Cpu).unwrap();
     let examples = examples();
     let (samples, weights) = objective.prepare(batch(&examples, 0, 8)).unwrap();
     let future = samples.future.as_ref().unwrap();
@@ -361,7 +361,7 @@ fn samples_without_futures_teach_their_policy() {
     examples.truncate(2);
     examples[0].future = Future::new();
     for settings in ["horizon = 3", "horizon = 0", "horizon = 1"] {
-        let objective = Horizon::for_validation(&config(settings), Device::Cpu).unwrap();
+        let objective = HorizonObjective::for_validation(&config(settings), Device::Cpu).unwrap();
         let (samples, weights) = objective.prepare(batch(&examples, 0, 2)).unwrap();
         tch::manual_seed(1);
         let flat = objective.model.initial_weights();
@@ -383,7 +383,7 @@ fn samples_know_what_the_network_imagines() {
     let mut config = plain();
     config.diffusion.own = 1.0;
     config.diffusion.own_steps = 4;
-    let objective = Horizon::new(&config, Device::Cpu).unwrap();
+    let objective = HorizonObjective::new(&config, Device::Cpu).unwrap();
     let examples = examples();
     let (samples, weights) = objective.prepare(batch(&examples, 0, 8)).unwrap();
     let future = samples.future.as_ref().unwrap();
@@ -401,13 +401,13 @@ fn samples_know_what_the_network_imagines() {
     assert_eq!(Vec::<f32>::try_from(&known.noise).unwrap(), [0.0; 8]);
     assert_ne!(known.pieces, future.known.pieces);
     // These samples train the policy, but nothing about the future.
-    let first = Positions::terms(&config).len() as i64;
+    let first = PositionObjective::terms(&config).len() as i64;
     assert_eq!(weights.get(0).double_value(&[3]), 1.0);
     let learned = weights.narrow(0, first, 6).abs().max().double_value(&[]);
     assert_eq!(learned, 0.0);
     // With a smaller share, the remaining samples keep their true futures.
     config.diffusion.own = 0.4;
-    let objective = Horizon::new(&config, Device::Cpu).unwrap();
+    let objective = HorizonObjective::new(&config, Device::Cpu).unwrap();
     let noised = objective.noise.apply(&batch(&examples, 0, 8));
     assert!((1..8).contains(&noised.own.len()), "{:?}", noised.own);
     let (samples, _) = objective.prepare(batch(&examples, 0, 8)).unwrap();
@@ -422,6 +422,6 @@ fn samples_know_what_the_network_imagines() {
 impl HorizonOutputs {
     /// Returns the number of terms that concern the present position.
     fn present_terms(&self) -> usize {
-        Positions::terms(&plain()).len()
+        PositionObjective::terms(&plain()).len()
     }
 }

@@ -1,6 +1,6 @@
 //! Measures the calibration of the value heads for reliability diagrams.
 
-use super::{PositionSamples, Positions};
+use super::{PositionObjective, PositionSamples};
 use crate::network::{Output, Outputs};
 use crate::train::distributed::{GroupError, World};
 use crate::train::objective::{Diagnostics, totals};
@@ -20,7 +20,7 @@ pub(in crate::train) struct Calibration {
     sums: Tensor,
 }
 
-impl Diagnostics<Positions> for Calibration {
+impl Diagnostics<PositionObjective> for Calibration {
     fn new(device: Device) -> Calibration {
         let shape = [NAMES.len() as i64 * BINS, 3];
         Calibration {

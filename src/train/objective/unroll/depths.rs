@@ -4,7 +4,7 @@
 //! starting at zero. Values are means over the positions that have the target, or `null` without
 //! such positions. `copy_squares` is the accuracy of copying the first board.
 
-use super::{OWN, Unroll, UnrollOutputs, UnrollSamples, prior};
+use super::{OWN, UnrollObjective, UnrollOutputs, UnrollSamples, prior};
 use crate::network::Output;
 use crate::train::config::UnrollConfig;
 use crate::train::distributed::{GroupError, World};
@@ -47,7 +47,7 @@ pub(in crate::train) struct Depths {
     sums: Tensor,
 }
 
-impl Diagnostics<Unroll> for Depths {
+impl Diagnostics<UnrollObjective> for Depths {
     fn new(device: Device) -> Depths {
         let shape = [ROWS, NAMES.len() as i64, 2];
         Depths {

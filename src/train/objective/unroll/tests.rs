@@ -5,6 +5,7 @@ use crate::data::loader::{Batch, Cursor};
 use crate::data::pgn::parse_game;
 use crate::data::{Curve, examples::Columns};
 use crate::encode::WIDTH;
+use crate::train::distributed::World;
 use crate::train::objective::{Diagnostics, Narrow};
 
 const CONFIG: &str = r#"
@@ -44,10 +45,10 @@ fn config_with(state: &str) -> TrainConfig {
 }
 
 /// Returns an objective on which [`Objective::begin`] has been called, and its weights.
-fn begun(config: &TrainConfig, compares: bool) -> (Unroll, Weights) {
+fn begun(config: &TrainConfig, compares: bool) -> (UnrollObjective, Weights) {
     let objective = match compares {
-        true => Unroll::for_validation(config, Device::Cpu),
-        false => Unroll::new(config, Device::Cpu),
+        true => UnrollObjective::for_validation(config, Device::Cpu),
+        false => UnrollObjective::new(config, Device::Cpu),
     };
     let mut objective = objective.unwrap();
     tch::manual_seed(3);
@@ -58,7 +59,7 @@ fn begun(config: &TrainConfig, compares: bool) -> (Unroll, Weights) {
     (objective, weights)
 }
 
-fn batch(objective: &Unroll, pgn: &str) -> Batch<UnrollColumns> {
+fn batch(objective: &UnrollObjective, pgn: &str) -> Batch<UnrollColumns> {
     let rules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
         played: false,
@@ -97,7 +98,7 @@ fn ends_are_absorbing_and_what_is_unknown_has_no_weight() {
     let config = config();
     let (objective, _) = begun(&config, false);
     let (samples, by_sample) = objective.prepare(batch(&objective, MATE)).unwrap();
-    let terms = Unroll::terms(&config);
+    let terms = UnrollObjective::terms(&config);
     let weights = |name: &str| -> Vec<Vec<f32>> {
         let of_term = samples.weights.get(place(&terms, name) as i64);
         let rows = of_term.unbind(0).into_iter();
@@ -177,7 +178,7 @@ fn a_curriculum_begins_with_the_same_first_move() {
         config.unroll.every = 10;
         let (first, _) = begun(&config, false);
         let batch = || batch(&whole, MATE);
-        let of = |objective: &Unroll| {
+        let of = |objective: &UnrollObjective| {
             let (samples, by_sample) = objective.prepare(batch()).unwrap();
             let outputs = objective.forward(&weights, &samples);
             let plies = samples.plies();
@@ -187,7 +188,7 @@ fn a_curriculum_begins_with_the_same_first_move() {
         let ((all, _, plies), (few, by_sample, fewer)) = (of(&whole), of(&first));
         assert_eq!((plies, fewer), (3, 1));
         close(&all, &few);
-        let terms = Unroll::terms(&config);
+        let terms = UnrollObjective::terms(&config);
         let end = by_sample.get(place(&terms, "end") as i64);
         assert_eq!(Vec::<f32>::try_from(end).unwrap(), [2.0; 4]);
         // A validation always unrolls to the maximum depth.
@@ -248,13 +249,13 @@ fn every_parameter_learns_from_what_is_foretold() {
 #[test]
 fn terms_are_balanced_only_where_that_is_wanted() {
     let mut config = config();
-    assert!(Unroll::balanced(&config).is_empty());
-    let plain = Unroll::terms(&config);
+    assert!(UnrollObjective::balanced(&config).is_empty());
+    let plain = UnrollObjective::terms(&config);
     let written = toml::to_string(&config.unroll).unwrap();
     assert!(!written.contains("harmony"), "{written}");
     config.unroll.harmony = true;
-    assert_eq!(Unroll::terms(&config), plain);
-    let groups = Unroll::balanced(&config);
+    assert_eq!(UnrollObjective::terms(&config), plain);
+    let groups = UnrollObjective::balanced(&config);
     assert_eq!(groups[1].terms, ["illegal", "end", "legality", "board"]);
     assert_eq!(groups[2].terms, ["latent"]);
     // Every loss belongs to one group.
@@ -281,9 +282,7 @@ fn validations_tell_depths_apart() {
     outputs.rules.legality = samples.targets.legal.to_kind(Kind::Float) - 0.5;
     let mut depths = Depths::new(Device::Cpu);
     depths.add(&outputs, &samples);
-    let found = depths
-        .finish(&crate::train::distributed::World::alone())
-        .unwrap();
+    let found = depths.finish(&World::alone()).unwrap();
     let rows = found["depths"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
     let number = |depth: usize, name: &str| rows[depth][name].as_f64();

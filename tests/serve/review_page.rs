@@ -236,7 +236,7 @@ fn one_of_several_games_is_chosen_and_faults_are_shown() {
     let names = browser.evaluate(
         "[...document.querySelectorAll('#review-form [name=game] option')].map((it) => it.textContent)",
     );
-    assert_eq!(names, json!(["1. Anna – Bert", "2. Carl – Bert"]));
+    assert_eq!(names, json!(["1: Anna – Bert", "2: Carl – Bert"]));
     browser.fill("#review-form [name=game]", "1");
     browser.click("#review-form .main");
     wait_for_review(&mut browser);
@@ -297,6 +297,12 @@ fn mistakes_are_practised() {
     browser.wait(&status("a6 is not good enough."));
     browser.type_move("mistakes", &solution);
     browser.wait(&status("is the best move."));
+    let told = browser.text("#mistakes-told");
+    assert!(
+        told.contains(&format!("The best line is 3… {solution}"))
+            && told.contains(" from White's view."),
+        "{told}"
+    );
     // It was not solved at first sight, so it comes back soon; at first sight, a day later.
     let wait = format!("({stored}[0].due - Date.now()) / 60000");
     let minutes = browser.evaluate(&wait).as_f64().unwrap();

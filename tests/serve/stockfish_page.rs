@@ -293,6 +293,19 @@ fn the_servers_judge_comes_first() {
     let judge = browser.text("#analyse-judge");
     assert!(judge.starts_with("Tessera 0.1.0, "), "{judge}");
     assert_eq!(browser.evaluate("window.workers"), json!([0, 0]));
+    // A request that fails does not switch it off, and is repeated.
+    browser.evaluate(
+        "window.answer = fetch; window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))",
+    );
+    browser.key("ArrowLeft");
+    browser.wait("document.querySelector('#trouble button')");
+    let trouble = browser.text("#trouble");
+    assert!(trouble.ends_with("stopped. Try again"), "{trouble}");
+    let is_on = "document.querySelector('#analyse-beside').checked";
+    assert_eq!(browser.evaluate(is_on), true);
+    browser.evaluate("window.fetch = window.answer");
+    browser.click("#trouble button");
+    browser.wait("document.querySelector('#analyse-judged li')?.textContent.includes('2. ')");
     browser.assert_quiet();
 }
 

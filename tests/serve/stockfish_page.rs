@@ -214,10 +214,16 @@ fn the_judge_is_chosen_and_remembered() {
     browser.click("#review-change");
     let is_disabled = "document.querySelector('#settings [name=judge][value=server]').disabled";
     assert_eq!(browser.evaluate(is_disabled), true);
+    // Hidden nodes keep no review from being requested.
+    browser.fill("#review-form [name=nodes]", "0");
+    browser.fill("#review-form [name=pgn]", "1. e4");
+    let is_valid = "document.forms['review-form'].checkValidity()";
+    assert_eq!(browser.evaluate(is_valid), true);
     browser.click("#settings [name=judge][value=none] + span");
     browser.click("#settings .main");
     let none = "No judge: the marks come from Tessera's own scores.";
     assert_eq!(browser.text("#review-judge"), none);
+    assert_eq!(browser.evaluate(is_valid), false);
     browser.reload();
     assert_eq!(browser.text("#review-judge"), none);
     browser.assert_quiet();

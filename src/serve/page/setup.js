@@ -45,9 +45,9 @@ export function chosen() {
 }
 
 /** Starts games from this position, or from the initial one, with this colour, or with the one that was chosen last. */
-export function startFrom(fen = "", color = recall("setup", {}).color) {
+export function startFrom(fen = "", color = recall("setup", {}).color ?? "white") {
   form.elements.fen.value = fen;
-  if (color) form.elements.color.value = color;
+  form.elements.color.value = color;
   if (!checkFen()) form.querySelector("details").open = true;
   form.dispatchEvent(new Event("change"));
 }
@@ -84,8 +84,8 @@ export function begin({ preview, start }) {
   for (const name of KEPT) if (kept[name] !== undefined) form.elements[name].value = kept[name];
   suit();
   form.addEventListener("change", ({ target }) => {
-    // What a position brings with it is not chosen.
-    if (target !== form) remember("setup", Object.fromEntries(KEPT.map((name) => [name, form.elements[name].value])));
+    const { name, value } = target;
+    if (KEPT.includes(name)) remember("setup", { ...recall("setup", {}), [name]: value });
     suit();
     preview();
   });

@@ -388,7 +388,7 @@ fn an_analysis_is_played_on_and_a_played_game_analysed_where_it_stands() {
     browser.wait("document.querySelector('#trouble').hidden");
     browser.evaluate(&format!("location.hash = {link}"));
     browser.wait("document.forms['play-form'].elements.color.value === 'black'");
-    // The board is shown from Black's side, so the move is typed.
+    // The board is shown from Black's side, so the move is typed. The next game has the usual side again.
     browser.type_move("play", "Nc6");
     browser.wait(&format!("{} === 2", moves("play")));
     assert_eq!(browser.evaluate("location.hash"), "#play");
@@ -399,5 +399,10 @@ fn an_analysis_is_played_on_and_a_played_game_analysed_where_it_stands() {
     browser.wait(&format!("{} === 2", moves("analyse")));
     let current = "document.querySelector('#analyse-moves [aria-current]').textContent";
     assert_eq!(browser.evaluate(current), "2… Nc6");
+    browser.click("nav [href=\"#play\"]");
+    browser.click("#play-new");
+    browser.click("dialog[open] [value=yes]");
+    let color = "document.forms['play-form'].elements.color.value";
+    browser.wait(&format!("{color} === 'white'"));
     browser.assert_quiet();
 }

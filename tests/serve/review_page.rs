@@ -72,6 +72,19 @@ fn a_game_is_pasted_and_stepped_through() {
     let count = |selector: &str| format!("document.querySelectorAll('{selector}').length");
     assert_eq!(browser.evaluate(&count("#review-graph path.white")), 1);
     assert_eq!(browser.evaluate(&count("#review-graph path.clock")), 2);
+    // The name of a phase stays within the graph, however late the phase begins.
+    let late = browser.evaluate(
+        "import('/page/review_parts.js').then(({ scoreGraph }) => { \
+           const ply = (index) => ({ ply: index + 1, win: 50, side: 'white', phase: index < 39 ? 'opening' : 'endgame', clock: null }); \
+           const [svg] = scoreGraph({ start: { win: 50 }, plies: Array.from({ length: 40 }, (_, index) => ply(index)) }, () => {}); \
+           document.querySelector('#review-graph').append(svg); \
+           const right = (it) => it.getBoundingClientRect().right; \
+           const room = right(svg) - right(svg.querySelector('text')); \
+           svg.remove(); \
+           return room; \
+         })",
+    );
+    assert!(late.as_f64() >= Some(0.0), "{late}");
     browser.click("#review-moves [data-ply=\"6\"]");
     let heading = browser.text("#review-moment");
     assert_eq!(heading, "3... Nf6??: Blunder");

@@ -144,7 +144,7 @@ fn what_is_partly_unreadable_stays() {
         "fen": ENDGAME, "played": "Kd1", "facts": [], "due": 1, "solved": 0, "game": "A – B",
         "best": { "moves": [{ "uci": "e2e4", "san": "e4" }], "evaluation": { "centipawns": 12 } },
     });
-    let mut mistakes = vec![mistake; 4];
+    let mut mistakes: [_; 4] = std::array::from_fn(|_| mistake.clone());
     mistakes[0]["fen"] = json!("8/8/8");
     mistakes[1]["best"]["moves"] = json!([]);
     mistakes[2]["due"] = json!(1e99);

@@ -72,6 +72,19 @@ fn a_game_is_pasted_and_stepped_through() {
     let count = |selector: &str| format!("document.querySelectorAll('{selector}').length");
     assert_eq!(browser.evaluate(&count("#review-graph path.white")), 1);
     assert_eq!(browser.evaluate(&count("#review-graph path.clock")), 2);
+    // The name of a phase stays within the graph, however late the phase begins.
+    let late = browser.evaluate(
+        "import('/page/review_parts.js').then(({ scoreGraph }) => { \
+           const ply = (index) => ({ ply: index + 1, win: 50, side: 'white', phase: index < 39 ? 'opening' : 'endgame', clock: null }); \
+           const [svg] = scoreGraph({ start: { win: 50 }, plies: Array.from({ length: 40 }, (_, index) => ply(index)) }, () => {}); \
+           document.querySelector('#review-graph').append(svg); \
+           const right = (it) => it.getBoundingClientRect().right; \
+           const room = right(svg) - right(svg.querySelector('text')); \
+           svg.remove(); \
+           return room; \
+         })",
+    );
+    assert!(late.as_f64() >= Some(0.0), "{late}");
     browser.click("#review-moves [data-ply=\"6\"]");
     let heading = browser.text("#review-moment");
     assert_eq!(heading, "3... Nf6??: Blunder");
@@ -236,7 +249,7 @@ fn one_of_several_games_is_chosen_and_faults_are_shown() {
     let names = browser.evaluate(
         "[...document.querySelectorAll('#review-form [name=game] option')].map((it) => it.textContent)",
     );
-    assert_eq!(names, json!(["1. Anna – Bert", "2. Carl – Bert"]));
+    assert_eq!(names, json!(["1: Anna – Bert", "2: Carl – Bert"]));
     browser.fill("#review-form [name=game]", "1");
     browser.click("#review-form .main");
     wait_for_review(&mut browser);
@@ -297,6 +310,12 @@ fn mistakes_are_practised() {
     browser.wait(&status("a6 is not good enough."));
     browser.type_move("mistakes", &solution);
     browser.wait(&status("is the best move."));
+    let told = browser.text("#mistakes-told");
+    assert!(
+        told.contains(&format!("The best line is 3… {solution}"))
+            && told.contains(" from White's view."),
+        "{told}"
+    );
     // It was not solved at first sight, so it comes back soon; at first sight, a day later.
     let wait = format!("({stored}[0].due - Date.now()) / 60000");
     let minutes = browser.evaluate(&wait).as_f64().unwrap();

@@ -214,10 +214,16 @@ fn the_judge_is_chosen_and_remembered() {
     browser.click("#review-change");
     let is_disabled = "document.querySelector('#settings [name=judge][value=server]').disabled";
     assert_eq!(browser.evaluate(is_disabled), true);
+    // Hidden nodes keep no review from being requested.
+    browser.fill("#review-form [name=nodes]", "0");
+    browser.fill("#review-form [name=pgn]", "1. e4");
+    let is_valid = "document.forms['review-form'].checkValidity()";
+    assert_eq!(browser.evaluate(is_valid), true);
     browser.click("#settings [name=judge][value=none] + span");
     browser.click("#settings .main");
     let none = "No judge: the marks come from Tessera's own scores.";
     assert_eq!(browser.text("#review-judge"), none);
+    assert_eq!(browser.evaluate(is_valid), false);
     browser.reload();
     assert_eq!(browser.text("#review-judge"), none);
     browser.assert_quiet();
@@ -293,6 +299,19 @@ fn the_servers_judge_comes_first() {
     let judge = browser.text("#analyse-judge");
     assert!(judge.starts_with("Tessera 0.1.0, "), "{judge}");
     assert_eq!(browser.evaluate("window.workers"), json!([0, 0]));
+    // A request that fails does not switch it off, and is repeated.
+    browser.evaluate(
+        "window.answer = fetch; window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))",
+    );
+    browser.key("ArrowLeft");
+    browser.wait("document.querySelector('#trouble button')");
+    let trouble = browser.text("#trouble");
+    assert!(trouble.ends_with("stopped. Try again"), "{trouble}");
+    let is_on = "document.querySelector('#analyse-beside').checked";
+    assert_eq!(browser.evaluate(is_on), true);
+    browser.evaluate("window.fetch = window.answer");
+    browser.click("#trouble button");
+    browser.wait("document.querySelector('#analyse-judged li')?.textContent.includes('2. ')");
     browser.assert_quiet();
 }
 

@@ -84,7 +84,7 @@ function scoreGraph(report, go) {
   svg.append(make("path", { d: `M0 ${height / 2}H${width}`, class: "half" }));
   plies.forEach((ply, place) => {
     const before = place ? plies[place - 1].phase : "opening";
-    if (ply.phase !== before) svg.append(make("path", { d: `M${x(place)} 0V${height}`, class: "phase" }), make("text", { x: x(place) + 4, y: 12 }, PHASES[ply.phase].name));
+    if (ply.phase !== before) svg.append(make("path", { d: `M${x(place)} 0V${height}`, class: "phase" }), phaseName(x(place), ply));
   });
   const longest = Math.max(...plies.map((ply) => ply.clock ?? 0));
   for (const side of longest > 0 ? ["white", "black"] : []) {
@@ -109,6 +109,12 @@ function scoreGraph(report, go) {
   if (longest <= 0) return [svg];
   const key = (side) => make("b", { class: `${side}-clock` }, sideName(side));
   return [svg, make("p", { class: "key" }, `${t("Lines: the clocks of")} `, key("white"), ` ${t("and")} `, key("black"), t(", up to {time}.", { time: time(longest) }))];
+}
+
+/** Writes the name of the phase that begins with a ply, within the graph. */
+function phaseName(x, { phase }) {
+  const isLate = x > GRAPH.width - 80;
+  return make("text", { x: isLate ? x - 4 : x + 4, y: 12, "text-anchor": isLate ? "end" : "start" }, PHASES[phase].name);
 }
 
 /** Marks the ply on the board in a graph. */
@@ -186,7 +192,7 @@ function arrowMoves(ply) {
 function chancesOf(report, ply) {
   const [before, after] = [winAt(report, ply.ply - 1), ply.win];
   if (!isBad(ply) || before === null || after === null) return "";
-  const percent = (win) => `${(ply.side === "white" ? win : 100 - win).toFixed(0)} %`;
+  const percent = (win) => `${(ply.side === "white" ? win : 100 - win).toFixed(0)}\u00a0%`;
   if (percent(before) === percent(after)) return "";
   const values = { before: percent(before), after: percent(after) };
   if (report.side === ply.side) return t("Your winning chances fell from {before} to {after}.", values);

@@ -4,7 +4,7 @@ import { hash } from "./address.js";
 import * as beside from "./beside.js";
 import { ServerError, isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
-import { element, finder, playFrom, trouble } from "./dom.js";
+import { confirmed, element, finder, playFrom, trouble } from "./dom.js";
 import { edit } from "./editor.js";
 import { EvalBar } from "./evalbar.js";
 import { fenOf } from "./fen.js";
@@ -30,6 +30,9 @@ const engine = at("engine");
 const board = new Board(at("board"), { play, typed: at("typed") });
 const bar = new EvalBar(at("bar"));
 const moves = new MoveList(at("moves"), { choose: studying.choose, about: marked });
+
+/** The reciprocal of the shortest search, in seconds, whose rate is shown. */
+const FASTEST = 20;
 
 /** Stops the running analysis. */
 let running;
@@ -91,7 +94,9 @@ function showKnown() {
   const turn = node.position.turn === "white" ? t("White to move.") : t("Black to move.");
   const claim = studying.game().ending();
   const note = claim ? ` ${t("A draw can be claimed by {why}.", { why: t(claim.why) })}` : "";
-  at("status").textContent = last + (ending ? t("the game is over by {why}.", { why: t(ending.why) }) : turn + note);
+  const over = ending && t("the game is over by {why}.", { why: t(ending.why) });
+  const state = over ?? turn + note;
+  at("status").textContent = last + (last ? state : state[0].toUpperCase() + state.slice(1));
   if (node.known) return showUpdate(node.known, node);
   bar.clear();
   at("info").textContent = "";
@@ -102,7 +107,8 @@ function showKnown() {
 
 function showUpdate(update, node) {
   const { lines, turn, nodes, depth, nps, statistics } = update;
-  const rate = nps === undefined ? "" : `, ${number(nps)}/s`;
+  // The rate of an answer without a search says nothing.
+  const rate = nps === undefined || nps > FASTEST * nodes ? "" : `, ${number(nps)}/s`;
   at("info").textContent = t("depth {depth}, {nodes} nodes", { depth, nodes: number(nodes) }) + rate;
   showLines(at("lines"), update, node.position.fullmoves, playLine);
   if (lines.length) bar.show(lines[0], turn);
@@ -165,7 +171,7 @@ async function analyse() {
       if (nodes === most || !searches(player)) return;
     }
   } catch (error) {
-    if (!isAbort(error)) trouble(error.message, restart);
+    if (!isAbort(error)) trouble(error.message, studying.redraw);
   } finally {
     if (running === own) setRunning(undefined);
   }
@@ -192,8 +198,8 @@ let games = [];
  * show. */
 export function load(text, place) {
   games = split(text);
-  listGames(form.elements.game, games);
   loadOne(games[0] ?? "", place);
+  listGames(form.elements.game, games);
 }
 
 function loadOne(text, place) {
@@ -216,8 +222,8 @@ takeFiles(document.getElementById("analyse"), at("file"), load);
 
 /** Shows briefly on a button that its action is done. */
 function tellDone(button, isDone) {
-  if (!isDone) return;
   const text = button.textContent;
+  if (!isDone || text === t("Copied")) return;
   button.textContent = t("Copied");
   setTimeout(() => (button.textContent = text), 1500);
 }
@@ -236,7 +242,12 @@ at("promote").addEventListener("click", () => {
   study.tree.promote(study.node);
   studying.choose(study.node);
 });
-at("delete").addEventListener("click", () => studying.choose(study.tree.remove(study.node)));
+at("delete").addEventListener("click", async () => {
+  const { tree, node } = study;
+  const question = t("Delete {move} and everything after it? It cannot be brought back.", { move: node.san });
+  if (node.children.length && !(await confirmed(question, t("Delete")))) return;
+  studying.choose(tree.remove(node));
+});
 at("flip").addEventListener("click", studying.flip);
 at("first").addEventListener("click", () => studying.step(-Infinity));
 at("previous").addEventListener("click", () => studying.step(-1));
@@ -250,10 +261,7 @@ export function begin() {
   engine.elements.nodes.max = server.limits.nodes;
   engine.elements.lines.max = server.limits.lines;
   studying.watch(draw);
-  beside.begin(() => {
-    showBeside();
-    restart();
-  });
+  beside.begin(studying.redraw);
 }
 
 /** Opens the tab; the URL may contain a position. */

@@ -1,6 +1,6 @@
 // Analyses that the browser keeps. Each has a key of its own, so that windows do not overwrite one another's.
 
-import { recall, recallHere, remember, rememberHere } from "./store.js";
+import { isTime, keys, recall, recallHere, remember, rememberHere } from "./store.js";
 
 const PREFIX = "analysis.";
 /** The key in the window's storage under which a reload finds the analysis and the position on the board. */
@@ -19,7 +19,7 @@ const textOf = (key) => {
     return null;
   }
 };
-const isAnalysis = (value) => typeof value.pgn === "string" && typeof value.name === "string" && Number.isFinite(value.date);
+const isAnalysis = (value) => typeof value.pgn === "string" && typeof value.name === "string" && isTime(value.date);
 
 /** Keeps this window's analysis: its PGN and its name. If another window has changed the stored one, both are kept. */
 export function keep(analysis) {
@@ -46,25 +46,29 @@ export function begin() {
   changed();
 }
 
-/** Continues a kept analysis; returns it. */
-export function resume(wanted) {
+/** Returns a kept analysis, if it is there. */
+export function find(wanted) {
   const analysis = recall(wanted, undefined, isAnalysis);
-  if (analysis) [key, known] = [wanted, textOf(wanted)];
+  return analysis && { ...analysis, key: wanted };
+}
+
+/** Continues a kept analysis. */
+export function take(wanted) {
+  [key, known] = [wanted, textOf(wanted)];
   changed();
-  return analysis;
 }
 
 /** Returns this window's analysis and the path of the position on the board, if a reload finds them. */
 export function here() {
   const { key: last, path } = recallHere(HERE) ?? {};
-  const analysis = typeof last === "string" && resume(last);
+  const analysis = typeof last === "string" && find(last);
   return analysis ? { ...analysis, path } : undefined;
 }
 
 /** Returns the kept analyses, latest first. */
 export function list() {
-  const keys = Object.keys(localStorage).filter((it) => it.startsWith(PREFIX));
-  const found = keys.map((it) => ({ ...recall(it, undefined, isAnalysis), key: it, isHere: it === key }));
+  const kept = keys().filter((it) => it.startsWith(PREFIX));
+  const found = kept.map((it) => ({ ...recall(it, undefined, isAnalysis), key: it, isHere: it === key }));
   return found.filter(isAnalysis).sort((one, other) => other.date - one.date);
 }
 

@@ -28,7 +28,26 @@ export class ServerError extends Error {
   }
 }
 
-const token = () => sessionStorage.getItem("token");
+/** The token, under which a reload finds it if the browser stores anything. */
+const TOKEN = "token";
+let token = storedToken();
+
+function storedToken() {
+  try {
+    return sessionStorage.getItem(TOKEN);
+  } catch {
+    return null;
+  }
+}
+
+function setToken(given) {
+  token = given;
+  try {
+    sessionStorage.setItem(TOKEN, given);
+  } catch (error) {
+    console.warn(error.message);
+  }
+}
 
 /** Says what the browser only calls a failed request. */
 function unreachable(error) {
@@ -37,12 +56,12 @@ function unreachable(error) {
 
 async function ask(path, options, isSecond = false) {
   const headers = { ...options.headers };
-  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (token) headers.Authorization = `Bearer ${token}`;
   const response = await fetch(path, { ...options, headers }).catch(unreachable);
   if (response.status === 401 && !isSecond) {
     const given = prompt(t("This server asks for a token:"));
     if (given) {
-      sessionStorage.setItem("token", given.trim());
+      setToken(given.trim());
       return ask(path, options, true);
     }
   }

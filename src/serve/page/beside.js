@@ -20,6 +20,7 @@ let engine;
 /** The search in progress, and the promise that settles once it has ended. */
 let running;
 let ended = Promise.resolve();
+let retry;
 
 const score = ({ centipawns, mate }) => (mate === undefined ? { cp: centipawns } : { mate });
 
@@ -79,8 +80,7 @@ export function run(game, node, draw) {
     } catch (error) {
       if (signal.aborted) return;
       leave();
-      isWanted.checked = false;
-      trouble(t("Stockfish failed: {why}.", { why: error.message }));
+      trouble(t("Stockfish failed: {why}", { why: error.message }), retry);
     }
   });
 }
@@ -98,8 +98,9 @@ export function leave() {
   engine = undefined;
 }
 
-/** Prepares the switch; `restart` is called when it is turned. */
+/** Prepares the switch; `restart` is called when it is turned, and to try again. */
 export function begin(restart) {
+  retry = restart;
   isWanted.disabled = !otherJudge();
   isWanted.checked = Boolean(otherJudge()) && recall("beside", false);
   isWanted.addEventListener("change", () => {

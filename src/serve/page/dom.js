@@ -23,6 +23,12 @@ export function svg(name, attributes = {}, ...children) {
 /** Finds the elements of a tab by name: `play-board` is `finder("play")("board")`. */
 export const finder = (part) => (name) => document.getElementById(`${part}-${name}`);
 
+/** Shows or hides fields. Hidden ones are disabled: an invalid value would keep a form from being sent, without a word. */
+export function offer(place, isOffered) {
+  place.hidden = !isOffered;
+  for (const field of place.querySelectorAll("input, select")) field.disabled = !isOffered;
+}
+
 /** Shows an error message above every tab; an empty text removes it. `retry`, if given, is offered as a button. */
 export const trouble = (text, retry) => dispatchEvent(new CustomEvent("trouble", { detail: { text, retry } }));
 

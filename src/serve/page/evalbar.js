@@ -25,7 +25,8 @@ export class EvalBar {
     this.place.classList.add("known");
     this.place.classList.toggle("black", share < 50);
     this.fill.style.height = `${share}%`;
-    this.text.textContent = scoreText(score, turn).replace(/[+−]/, "").replace(/\.(\d)\d$/, ".$1");
+    const text = scoreText(score, turn).replace(/[+−]/, "");
+    this.text.textContent = text.includes(".") ? Number(text).toFixed(1) : text;
     this.place.setAttribute("aria-valuenow", Math.round(share));
     this.say(t("Evaluation {score}: White wins {win}, draw {draw}, Black wins {loss}", { score: scoreText(score, turn), win, draw, loss }));
   }

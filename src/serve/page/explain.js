@@ -36,7 +36,7 @@ let waiting;
 const nameOf = (index) => "abcdefgh"[index % 8] + (1 + (index >> 3));
 const indexOf = (name) => name.charCodeAt(0) - 97 + 8 * (Number(name[1]) - 1);
 const value = (q) => `${q < 0 ? "−" : "+"}${Math.abs(q).toFixed(2)}`;
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(100 * value))} %`;
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(100 * value))}\u00a0%`;
 
 function draw() {
   if (!isShown) return;

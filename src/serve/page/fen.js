@@ -11,10 +11,16 @@ export const isFen = (text) => /^(?!1\/2-1\/2)\S+\/\S+\//.test(tidy(text.slice(0
 /** What comes before a FEN in the address of an analysis. */
 const ADDRESS = /^https?:\/\/\S*?\/(?=[pnbrqkPNBRQK1-8]+\/)/;
 
-/** Returns a FEN without quotes, the words of a UCI command and the rest of an address, with blanks for underscores, small
- * letters for the side to move, and numbers for counters that are dashes. */
+/** An address that names the FEN among its parameters. */
+const PARAMETER = /^\s*https?:\/\/\S*?[?&]fen=([^\s&#]*).*$/is;
+/** What follows the four fields that an EPD has in common with a FEN. */
+const OPERATIONS = /^((?:\S+\s+){3}\S+)\s+[A-Za-z]\w*(\s[^;]*)?;.*$/s;
+
+/** Returns a FEN without quotes, the words of a UCI command, the rest of an address and the operations of an EPD, with
+ * blanks for underscores, small letters for the side to move, and numbers for counters that are dashes. */
 function tidy(text) {
-  const bare = text.replace(/["'“”„«»`]/g, "").replace(/[–—]/g, "-").replace(/^\s*(position\s)?\s*(fen(:|\s))?\s*/i, "").replace(ADDRESS, "").replace(/\?\S*$/, "");
+  const named = text.replace(PARAMETER, (_, fen) => fen.replace(/%2F/gi, "/").replace(/\+|%20/g, " "));
+  const bare = named.replace(/["'“”„«»`]/g, "").replace(/[–—]/g, "-").replace(/^\s*(position\s)?\s*(fen(:|\s))?\s*/i, "").replace(ADDRESS, "").replace(/\?\S*$/, "").trim().replace(OPERATIONS, "$1");
   const [board, turn, castling, passant, ...counters] = bare.trim().split(/[\s_]+/);
   const side = /^(w|b|white|black)$/i.test(turn) ? turn[0].toLowerCase() : turn;
   const numbers = counters.map((it, place) => (it === "-" && place < 2 ? String(place) : it));

@@ -1,5 +1,8 @@
 // Files that people choose or drop.
 
+import { trouble } from "./dom.js";
+import { t } from "./messages.js";
+
 /** Decodes a text file in UTF-8, UTF-16 or, as is usual in older PGN, Latin-1. */
 function decode(bytes) {
   const [first, second] = bytes;
@@ -13,9 +16,14 @@ function decode(bytes) {
   }
 }
 
-/** Calls `read` with the text of each file that is chosen in `field` or dropped on `place`. */
+/** Calls `read` with the text of each file that is chosen in `field` or dropped on `place`, unless it is empty. */
 export function takeFiles(place, field, read) {
-  const take = async ([file]) => file && read(decode(new Uint8Array(await file.arrayBuffer())));
+  const take = async ([file]) => {
+    if (!file) return;
+    const text = decode(new Uint8Array(await file.arrayBuffer()));
+    if (text.trim()) read(text);
+    else trouble(t("The file is empty."));
+  };
   field.addEventListener("change", async () => {
     await take(field.files);
     // The same file can be chosen again.

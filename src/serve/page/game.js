@@ -74,17 +74,23 @@ export class Game {
     }
     const drawn = (why) => ({ why, result: "1/2-1/2" });
     if (position.isStalemate()) return drawn(message("stalemate"));
-    return position.isInsufficientMaterial() ? drawn(message("insufficient material")) : undefined;
+    if (position.isInsufficientMaterial()) return drawn(message("insufficient material"));
+    if (position.halfmoves >= 150) return drawn(message("seventy-five moves"));
+    return this.repetitions() >= 5 ? drawn(message("fivefold repetition")) : undefined;
+  }
+
+  /** Returns how often the position has occurred. */
+  repetitions() {
+    const last = keyOf(this.position);
+    return this.positions.filter((it) => keyOf(it) === last).length;
   }
 
   /** Returns how the game ended, by force or by a claim, which nobody has to make here. */
   ending() {
     const drawn = (why) => ({ why, result: "1/2-1/2" });
-    const last = keyOf(this.position);
-    const isRepeated = () => this.positions.filter((it) => keyOf(it) === last).length >= 3;
     if (this.forcedEnding()) return this.forcedEnding();
     if (this.position.halfmoves >= 100) return drawn(message("fifty moves"));
-    return isRepeated() ? drawn(message("threefold repetition")) : undefined;
+    return this.repetitions() >= 3 ? drawn(message("threefold repetition")) : undefined;
   }
 
   /** Returns the position with its history since the last null move, in the format of a request. */

@@ -37,7 +37,7 @@ function draw() {
     if (it === "0") custom.set("abcdefgh"[index % 8] + (1 + (index >> 3)), "unknown");
   });
   board.ground.set({ fen: placement(pieces), highlight: { custom }, movable: { color: undefined } });
-  const told = moves.map(({ uci, probability, known }) => `${uci} ${Math.round(100 * probability)} %${known ? "" : "?"}`);
+  const told = moves.map(({ uci, probability, known }) => `${uci} ${Math.round(100 * probability)}\u00a0%${known ? "" : "?"}`);
   const values = { number: ply.value, step: step.value, moves: told.join(", "), line: imagined.line.join(" ") };
   at("status").textContent = t("Half-move {number} after step {step}; grey squares are not known yet. Moves: {moves}. Legal line: {line}.", values);
 }

@@ -12,10 +12,10 @@ const SHOWN = 40;
 const at = finder("analyse");
 const dates = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
-/** Returns an analysis's name, or else its players or first moves. */
+/** Returns an analysis's name, or else its players, its first moves, or its position. */
 function nameOf({ name, pgn }) {
   const moves = pgn.slice(pgn.indexOf("\n\n") + 2).replace(/\s+/g, " ").replace(/ ?\*? ?$/, "");
-  return name || describe(pgn) || moves.slice(0, SHOWN);
+  return name || describe(pgn) || moves.slice(0, SHOWN) || pgn.match(/^\[FEN "(.*)"\]/m)?.[1] || t("Position");
 }
 
 function draw() {

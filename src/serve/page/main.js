@@ -73,6 +73,12 @@ addEventListener("keydown", (event) => {
   if (parts[current()].press(event.key)) event.preventDefault();
 });
 
+/** A closed group would hide the field that the browser complains about. */
+addEventListener("invalid", ({ target }) => {
+  const group = target.closest("details");
+  if (group) group.open = true;
+}, { capture: true });
+
 document.getElementById("trouble").addEventListener("click", () => trouble(""));
 document.getElementById("settings-open").addEventListener("click", () => openSettings({ judge: judges.chosenJudge() }));
 addEventListener("hashchange", show);

@@ -1,7 +1,8 @@
 // Mistakes from reviewed games, which the browser keeps and which come back at growing intervals until they are learned.
 
+import { readFen } from "./fen.js";
 import { fenAt, isBad, titleOf } from "./review_parts.js";
-import { recall, remember } from "./store.js";
+import { isTime, recall, remember } from "./store.js";
 
 const DAY = 86_400_000;
 /** Days until a mistake comes back after it was solved at first sight this many times in a row. One more time, and it is
@@ -10,8 +11,19 @@ const INTERVALS = [1, 3, 7, 21];
 /** Milliseconds until a mistake comes back that was not solved at first sight. */
 const SOON = 600_000;
 
-const isMistake = (it) => typeof it?.fen === "string" && typeof it.played === "string" && Array.isArray(it.best?.moves) && Array.isArray(it.facts) && Number.isFinite(it.due);
-const all = () => recall("mistakes", [], (it) => Array.isArray(it) && it.every(isMistake));
+const isText = (it) => typeof it === "string";
+const isLine = ({ moves, evaluation }) => moves.length > 0 && moves.every(({ uci, san }) => isText(uci) && isText(san)) && typeof (evaluation ?? {}) === "object";
+
+function isMistake({ fen, played, best, facts, due }) {
+  try {
+    return Boolean(readFen(fen)) && isText(played) && isLine(best) && facts.every(isText) && isTime(due);
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the kept mistakes, without unreadable ones. */
+const all = () => recall("mistakes", []).filter((it) => it && isMistake(it));
 const isLearned = ({ solved }) => solved > INTERVALS.length;
 
 /** Returns the mistakes and blunders of a side in a report for which a better move is known. */

@@ -6,7 +6,7 @@ import { element, finder, settled, trouble } from "./dom.js";
 import { t } from "./messages.js";
 import { network } from "./opponents.js";
 import { percent } from "./score.js";
-import { study, game, play } from "./study.js";
+import { study, game, play, redraw } from "./study.js";
 
 /** Number of moves that get a line of their own, if enough people of some rating play them. */
 const LINES = 6;
@@ -34,7 +34,7 @@ const ask = settled(async (node) => {
     node.people = await post("/v1/people", game().request(), waiting.signal);
     if (node === study.node) draw();
   } catch (error) {
-    if (!isAbort(error)) trouble(error.message, show);
+    if (!isAbort(error)) trouble(error.message, redraw);
   }
 }, WAIT);
 

@@ -1,11 +1,11 @@
 // Parses PGN into tags and words.
 
 import { defaultHeaders } from "/board/chessops/pgn.js";
-import { element } from "./dom.js";
+import { element, trouble } from "./dom.js";
 import { isFen } from "./fen.js";
 import { t } from "./messages.js";
 
-/** Maximum number of games read from a text. */
+/** Maximum number of games listed. */
 const MOST = 500;
 /** Maximum number of characters in a line of moves. */
 const LONGEST = 79;
@@ -37,12 +37,12 @@ export const markOf = (nag) => MARKS[nag];
 /** Returns the sign of a glyph, given its number. */
 export const signOf = (nag) => names.get(nag) ?? `$${nag}`;
 
-/** Returns the texts of the games in a text, which may have tags or not. */
+/** Returns the texts of the games in a text, which may have tags or not: at most one more than are listed. */
 export function split(text) {
   if (isFen(text)) return [text.trim()];
   const games = [];
   let rest = clean(text);
-  while (rest.trim() && games.length < MOST) {
+  while (rest.trim() && games.length <= MOST) {
     const { end } = read(rest);
     games.push(rest.slice(0, end).trim());
     rest = rest.slice(end);
@@ -59,11 +59,12 @@ export function describe(pgn) {
   return [players, ...rest].join(", ");
 }
 
-/** Fills a list with the games of a text. */
+/** Fills a list with the games of a text, and says so if there are too many. */
 export function listGames(select, games) {
-  const options = games.map((game, value) => {
+  if (games.length > MOST) trouble(t("Only the first {count} games are listed.", { count: MOST }));
+  const options = games.slice(0, MOST).map((game, value) => {
     const text = describe(game) || game.replace(/^\[.*$/gm, "").trim().slice(0, 40);
-    return element("option", { value, textContent: `${value + 1}. ${text}` });
+    return element("option", { value, textContent: `${value + 1}: ${text}` });
   });
   select.replaceChildren(...options);
   select.closest("label").hidden = games.length < 2;

@@ -6,7 +6,7 @@ import { Board } from "./board.js";
 import { Clock } from "./clock.js";
 import { analyse, confirmed, finder, playFrom, review, trouble } from "./dom.js";
 import { answerDraw } from "./draw.js";
-import { fenOf } from "./fen.js";
+import { fenOf, readFen } from "./fen.js";
 import { Game, opposite } from "./game.js";
 import { showTaken } from "./material.js";
 import { message, t } from "./messages.js";
@@ -149,9 +149,10 @@ function start(settings, mine) {
 
 /** Returns the tags that tell when a game began, which also tell it from others. */
 function timeTags() {
-  const [date, time] = new Date().toISOString().slice(0, 19).split("T");
-  const day = date.replaceAll("-", ".");
-  return { Date: day, UTCDate: day, UTCTime: time };
+  const now = new Date();
+  const [date, time] = now.toISOString().slice(0, 19).split("T");
+  const local = [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((it) => String(it).padStart(2, "0"));
+  return { Date: local.join("."), UTCDate: date.replaceAll("-", "."), UTCTime: time };
 }
 
 function startChosen() {
@@ -297,9 +298,10 @@ async function hint() {
 }
 at("hint").addEventListener("click", hint);
 
-at("draw").addEventListener("click", async () => {
-  const { game, opponent, mine } = match;
-  const count = (match.offered = game.moves.length);
+async function offerDraw() {
+  const own = match;
+  const { game, opponent, mine } = own;
+  const count = (own.offered = game.moves.length);
   at("draw").disabled = true;
   waiting = new AbortController();
   const { signal } = waiting;
@@ -309,32 +311,38 @@ at("draw").addEventListener("click", async () => {
     if (isAccepted) end("1/2-1/2", message("agreement"));
     else say(text);
   } catch (error) {
-    if (!isAbort(error)) trouble(error.message);
+    own.offered = undefined;
+    if (isAbort(error) || match !== own) return;
+    draw();
+    trouble(error.message, offerDraw);
   }
-});
+}
+at("draw").addEventListener("click", offerDraw);
 
 at("resign").addEventListener("click", async () => {
   const { game } = match;
   if (!(await confirmed(t("Resign this game?"), t("Resign")))) return;
-  if (match.game === game && match.stage === "playing") end(match.mine === "white" ? "0-1" : "1-0", message("resignation"));
+  if (match.game !== game || match.stage !== "playing") return;
+  end(match.mine === "white" ? "0-1" : "1-0", message("resignation"));
+  // The button that had the focus is hidden now.
+  at("review").focus();
 });
 
 at("new").addEventListener("click", async () => {
   const isRunning = match.stage === "playing" && match.game.moves.length > 0;
   if (isRunning && !(await confirmed(t("Leave this game? It is kept as unfinished."), t("New game")))) return;
   leaveGame();
-  setup.startFrom("");
 });
 
-/** Abandons the current game, which is saved, for a new one. */
-function leaveGame() {
+/** Abandons the current game, which is saved, for a new one: from the position `fen` with the side to move, if it is given. */
+function leaveGame(fen, color) {
   stop();
   if (match.stage === "playing" && match.game.moves.length) keep(Tree.of(match.game));
   match.stage = "setup";
-  keepOther();
+  keepOther(otherGame());
   remember("game", undefined);
   rememberHere("game", undefined);
-  prepare();
+  setup.startFrom(fen, color);
   listGames();
 }
 
@@ -360,11 +368,13 @@ function store() {
   const played = game.moves.map(({ uci }) => uci);
   const clocks = game.moves.map((move) => move.clock);
   const { fen, tags, result } = game;
-  keepOther();
+  const other = otherGame();
   const stored = { fen, tags, result, played, clocks, stage, mine, opponent, minutes, increment, why, left: clock.left };
-  remember("game", stored);
   // Another window may store its own game.
   rememberHere("game", stored);
+  if (other && goesOn(other, stored)) return;
+  keepOther(other);
+  remember("game", stored);
 }
 
 /** Returns a stored game. */
@@ -377,17 +387,37 @@ function gameOf({ fen, tags, result, played, clocks }) {
 
 function isGame(stored) {
   try {
-    return Boolean(gameOf(stored) && stored.opponent.agent && stored.stage);
+    return Boolean(gameOf(stored) && stored.opponent.agent && stored.stage && stored.tags);
   } catch {
     return false;
   }
 }
 
-/** Keeps the unfinished game of another window, in whose place this window's is stored. */
-function keepOther() {
+/** Returns whether stored games began as one. */
+const beganAs = (one, other) => one?.tags?.UTCTime === other.tags.UTCTime && one.tags.UTCDate === other.tags.UTCDate;
+/** Returns whether a game's moves begin with other moves. */
+const beginsWith = (played, others) => others.every((uci, ply) => played[ply] === uci);
+
+/** Returns the game that another window has stored since this one did, if there is one. */
+function otherGame() {
   const other = recall("game", undefined, isGame);
-  const isOwn = other?.tags.UTCTime === match.game.tags.UTCTime && other?.tags.UTCDate === match.game.tags.UTCDate;
-  if (other?.stage === "playing" && other.played.length && !isOwn) keep(Tree.of(gameOf(other)));
+  const own = recallHere("game");
+  const isOwn = other && beganAs(own, other) && String(own.played) === String(other.played) && own.stage === other.stage;
+  return isOwn ? undefined : other;
+}
+
+/** Returns whether a stored game is a later state of another. */
+function goesOn(later, earlier) {
+  const isLater = later.played.length > earlier.played.length || later.stage === "over";
+  return isLater && beganAs(later, earlier) && beginsWith(later.played, earlier.played);
+}
+
+/** Keeps the unfinished game of another window, unless this window's game contains it. */
+function keepOther(other) {
+  if (other?.stage !== "playing" || !other.played.length) return;
+  const { tags, moves } = match.game;
+  const isContained = beganAs(other, { tags }) && beginsWith(moves.map(({ uci }) => uci), other.played);
+  if (!isContained) keep(Tree.of(gameOf(other)));
 }
 
 /** Restores and shows a saved game; returns whether there was one. */
@@ -428,11 +458,19 @@ export function begin() {
 export async function enter(fen) {
   board.redraw();
   if (!fen && isUnanswered && match.stage === "playing" && !isMine()) return go();
-  if (!fen || (match.stage === "setup" && fen === match.fen)) return;
+  if (!fen) return;
+  trouble("");
+  if (match.stage === "setup" && fen === match.fen) return;
+  let color;
+  try {
+    color = readFen(fen).turn;
+  } catch (error) {
+    address.write("play");
+    return trouble(`${t("The position in the link cannot be shown: it may be cut off.")} ${error.message}`);
+  }
   const isRunning = match.stage === "playing" && match.game.moves.length > 0;
-  const isLeft = !isRunning || (await confirmed(t("Leave this game for the position of the link? It is kept as unfinished."), t("New game")));
+  const isLeft = !isRunning || (await confirmed(t("Leave this game for this position? It is kept as unfinished."), t("New game")));
   if (!isLeft) return address.write("play");
-  leaveGame();
-  setup.startFrom(fen);
+  leaveGame(fen, color);
 }
 export const leave = () => {};

@@ -4,7 +4,7 @@ import { isAbort } from "./api.js";
 import { Board } from "./board.js";
 import { analyse, confirmed, element, finder, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
-import { Game } from "./game.js";
+import { Game, numbered } from "./game.js";
 import { chosenJudge } from "./judges.js";
 import { locale, t } from "./messages.js";
 import * as mistakes from "./mistakes.js";
@@ -74,9 +74,10 @@ function finish(isRight, ...texts) {
 }
 
 function solution() {
-  const { best, facts } = mistake;
-  const line = best.moves.map(({ san }) => san).join(" ");
-  return [t("The best line is {line}: {score}.", { line, score: written(best.evaluation) }), ...facts.map(reason)];
+  const { fen, best, facts } = mistake;
+  const { turn, fullmoves } = new Game(fen).position;
+  const line = numbered(best.moves.map(({ san }) => san), turn, fullmoves);
+  return [t("The best line is {line}: {score} from White's view.", { line, score: written(best.evaluation) }), ...facts.map(reason)];
 }
 
 async function attempt(move) {
@@ -134,6 +135,8 @@ export const press = () => false;
 /** Shows the tab's link once there are mistakes. */
 const showLink = () => (document.querySelector('nav a[href="#mistakes"]').hidden = !mistakes.count().all);
 addEventListener("mistakes", showLink);
+// Another window has kept or deleted mistakes.
+addEventListener("storage", showLink);
 
 export const begin = showLink;
 

@@ -2,7 +2,7 @@
 // people of each rating play.
 
 import { ServerError, html, isAbort, stream } from "./api.js";
-import { analyse, element, playFrom, trouble } from "./dom.js";
+import { analyse, element, offer as offerField, playFrom, trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { chosenJudge, describeJudge } from "./judges.js";
 import { chances } from "./judging.js";
@@ -219,7 +219,7 @@ export function press(key) {
 /** Shows the judge; Tessera's own nodes matter only without one. */
 function showJudge() {
   at("judge").textContent = describeJudge();
-  at("nodes").hidden = chosenJudge() !== "none";
+  offerField(at("nodes"), chosenJudge() === "none");
 }
 at("change").addEventListener("click", () => openSettings({ judge: chosenJudge() }));
 addEventListener("settings", showJudge);

@@ -62,7 +62,7 @@ function read(text) {
 export function whenAsked(review) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const { pgn, side, elo, nodes } = Object.fromEntries(new FormData(form));
+    const { pgn, side, elo, nodes = form.elements.nodes.defaultValue } = Object.fromEntries(new FormData(form));
     const request = { pgn, nodes: Number(nodes) };
     if (side) request.side = side;
     if (elo) request.elo = Number(elo);

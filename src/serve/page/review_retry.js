@@ -97,7 +97,8 @@ class Retry {
   fall(win) {
     const own = (chances) => Math.round(this.ply.side === "white" ? chances : 100 - chances);
     const [best, tried] = [winAt(state.report, this.ply.ply - 1), win].map(own);
-    return tried < best ? t("Your winning chances are {tried} % and not {best} %.", { tried, best }) : "";
+    const values = { tried: `${tried}\u00a0%`, best: `${best}\u00a0%` };
+    return tried < best ? t("Your winning chances are {tried} and not {best}.", values) : "";
   }
 
   again() {

@@ -40,7 +40,7 @@ function card(report, side) {
     return make("span", { class: mark, title: words, role: "img", "aria-label": words }, make("b", {}, String(count)), ` ${MARKS[mark].sign}`);
   });
   const parts = [make("h3", {}, player(report, side))];
-  if (accuracy !== null) parts.push(make("p", {}, make("strong", {}, `${accuracy.toFixed(0)} %`), ` ${t("accuracy")}`));
+  if (accuracy !== null) parts.push(make("p", {}, make("strong", {}, `${accuracy.toFixed(0)}\u00a0%`), ` ${t("accuracy")}`));
   if (estimate) {
     const title = t("The rating that fits the moves best, and an interval that holds four players in five");
     parts.push(make("p", { title }, make("strong", {}, String(estimate.estimate)), ` ${t("plays like ({low}–{high})", estimate)}`));

@@ -9,7 +9,8 @@ const LETTERS = { pawn: "p", knight: "n", bishop: "b", rook: "r", queen: "q", ki
 
 const dialog = document.getElementById("settings");
 const form = dialog.querySelector("form");
-const chosen = { ...USUAL, ...recall("settings", {}) };
+const NAMES = [...Object.keys(USUAL), "judge"];
+const chosen = { ...USUAL, ...Object.fromEntries(Object.entries(recall("settings", {})).filter(([name]) => NAMES.includes(name))) };
 
 /** Returns a setting; `undefined` if it has no usual value and was not chosen. */
 export const setting = (name) => chosen[name];

@@ -1,6 +1,6 @@
 // The settings of a new game.
 
-import { finder, trouble } from "./dom.js";
+import { finder, offer, trouble } from "./dom.js";
 import { edit } from "./editor.js";
 import { readFen } from "./fen.js";
 import { t } from "./messages.js";
@@ -40,13 +40,14 @@ export function chosen() {
     minutes: Number(minutes),
     increment: Number(increment),
     color: fields.color,
-    fen: fields.fen.trim() || undefined,
+    fen: (checkFen() && fields.fen.trim()) || undefined,
   };
 }
 
-/** Starts games from this position. */
-export function startFrom(fen) {
+/** Starts games from this position, or from the initial one, with this colour, or with the one that was chosen last. */
+export function startFrom(fen = "", color = recall("setup", {}).color ?? "white") {
   form.elements.fen.value = fen;
+  form.elements.color.value = color;
   if (!checkFen()) form.querySelector("details").open = true;
   form.dispatchEvent(new Event("change"));
 }
@@ -70,8 +71,8 @@ function suit() {
   const isLevelled = (other ?? usualPlayer("human")).ratings;
   at("rated").hidden = !isLevelled || (!other && form.elements.kind.value !== "human");
   at("strength").hidden = Boolean(other) || form.elements.kind.value !== "engine" || !chosen().opponent.measured;
-  at("nodes").hidden = !other || !searches(other);
-  at("custom").hidden = form.elements.clock.value !== "custom";
+  offer(at("nodes"), other && searches(other));
+  offer(at("custom"), form.elements.clock.value === "custom");
 }
 
 /** Fills in the form. `preview` is called when the game that is being set up has changed, and `start` when it should
@@ -82,11 +83,11 @@ export function begin({ preview, start }) {
   const kept = recall("setup", {});
   for (const name of KEPT) if (kept[name] !== undefined) form.elements[name].value = kept[name];
   suit();
-  form.addEventListener("change", () => {
-    const fields = Object.fromEntries(new FormData(form));
-    remember("setup", Object.fromEntries(KEPT.map((name) => [name, fields[name]])));
+  form.addEventListener("change", ({ target }) => {
+    const { name, value } = target;
+    if (KEPT.includes(name)) remember("setup", { ...recall("setup", {}), [name]: value });
     suit();
-    if (checkFen()) preview();
+    preview();
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();

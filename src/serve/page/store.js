@@ -28,6 +28,18 @@ function parsed(text) {
   }
 }
 
+/** Returns the keys of everything stored. */
+export function keys() {
+  try {
+    return Object.keys(localStorage);
+  } catch {
+    return [];
+  }
+}
+
+/** Returns whether a stored value is a time that can be shown, in milliseconds. */
+export const isTime = (value) => typeof value === "number" && Number.isFinite(new Date(value).valueOf());
+
 /** Returns a value that only this window has stored and that a reload finds, or nothing. */
 export function recallHere(key) {
   try {

@@ -23,9 +23,11 @@ export const game = () => study.tree.game(study.node);
 
 /** Calls `draw` whenever the position on the board changes. */
 export const watch = (draw) => addEventListener("study", draw);
+/** Draws the position again, and with it requests what is missing. */
+export const redraw = () => dispatchEvent(new CustomEvent("study"));
 
 function changed() {
-  dispatchEvent(new CustomEvent("study"));
+  redraw();
   writeAddress();
   store();
 }
@@ -84,9 +86,21 @@ export function load(text, { ply, line = [] } = {}) {
 
 /** Opens a kept analysis. */
 export function resume(key) {
-  const { pgn, name } = analyses.resume(key);
-  const { tree } = Tree.fromPgn(pgn);
-  replace(tree, tree.end(), { name, isKept: true });
+  try {
+    const kept = analyses.find(key);
+    const { tree, problem } = Tree.fromPgn(kept?.pgn ?? "");
+    take(kept, problem);
+    replace(tree, tree.end(), { name: kept.name, isKept: true });
+    trouble(problem ?? "");
+  } catch (error) {
+    trouble(t("The analysis cannot be opened: {why}", { why: error.message }));
+  }
+}
+
+/** Goes on with a kept analysis, or with a copy if a part of it was unreadable. */
+function take({ key }, problem) {
+  if (problem) analyses.begin();
+  else analyses.take(key);
 }
 
 /** Handles a key that steps through the moves. */
@@ -114,6 +128,7 @@ export function rename(name) {
 
 /** Opens the position in the URL. If the URL has none, or that of this window's analysis, the analysis stays. */
 export function open(wanted) {
+  if (wanted) trouble("");
   if (!isOpen) restore();
   const isHere = isOpen && (!wanted || fenOf(study.node.position) === wanted);
   if (isHere) return writeAddress();
@@ -131,9 +146,11 @@ export function open(wanted) {
 function restore() {
   const kept = analyses.here();
   try {
-    const { tree } = Tree.fromPgn(kept.pgn);
+    const { tree, problem } = Tree.fromPgn(kept.pgn);
     const node = kept.path.reduce((at, index) => at.children[index], tree.root);
-    if (node) replace(tree, node, { name: kept.name, isKept: true });
+    if (!node) return;
+    take(kept, problem);
+    replace(tree, node, { name: kept.name, isKept: true });
   } catch {
     // This window has no analysis yet, or what is stored is unreadable.
   }

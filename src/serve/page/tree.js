@@ -7,6 +7,9 @@ import { t } from "./messages.js";
 import { LANGUAGES, inEnglish, isNull, legalMove } from "./notation.js";
 import { readPgn, wrapped } from "./pgn.js";
 
+/** What the tag Variant says of games with the rules of chess. */
+const CHESS = /^\s*(|[?-]+|standard|chess|normal|from position|chess ?960(\/frc)?|fischer ?random)\s*$/i;
+
 /** A move and the position after it, with what its author wrote: glyphs, comments, and comments before the move; and the
  * mover's `clock` in seconds, if it is known. The root has no move; its comments stand before the game. */
 class Node {
@@ -42,7 +45,7 @@ export class Tree {
   /** Parses a FEN, a PGN, or moves. If only the beginning is readable, `problem` describes the rest; throws if
    * nothing is readable. */
   static read(text) {
-    const trimmed = text.trim().replace(/^position\s+startpos(\s+moves)?/i, "");
+    const trimmed = text.trim().replace(/^(position\s+)?startpos\b(\s+moves)?/i, "");
     if (!trimmed) return { tree: new Tree() };
     if (!isFen(trimmed)) return Tree.fromPgn(trimmed);
     const [fen, moves] = trimmed.split(/\smoves\s/);
@@ -50,9 +53,11 @@ export class Tree {
     return moves ? Tree.fromPgn(`[FEN "${start.fen}"]\n\n${moves}`) : { tree: new Tree(fen) };
   }
 
-  /** Reads the first game of a text. */
+  /** Reads the first game of a text; throws if it is none of chess. */
   static fromPgn(text) {
     const { tags, words, result, hasTags } = readPgn(text);
+    const variant = tags.get("Variant") ?? "";
+    if (!CHESS.test(variant)) throw new Error(t("This is a game of “{variant}”, which has other rules than chess.", { variant }));
     const fen = tags.get("FEN")?.replace(/^\s*[?-]*\s*$/, "");
     const read = (language, end) => new Reading(new Tree(fen || INITIAL_FEN, Object.fromEntries(tags)), words, language, end);
     const { tree, problem } = choose(read, hasTags);

@@ -12,7 +12,7 @@ export class TypedMoves {
     this.field = element("input", { id, autocomplete: "off", spellcheck: false, autocapitalize: "off", enterKeyHint: "go" });
     this.field.setAttribute("list", this.list.id);
     this.field.setAttribute("aria-describedby", `${id}-problem`);
-    this.field.placeholder = "e4, Nf3, O-O";
+    this.field.placeholder = "e4, Nf3";
     this.problem = element("p", { id: `${id}-problem`, className: "problem" });
     this.problem.setAttribute("role", "alert");
     const label = element("label", { htmlFor: id, textContent: t("Type a move") });

@@ -28,6 +28,15 @@ fn an_analysis_grows_and_its_lines_are_played() {
     browser.wait(&format!("{bar}.ariaLabel.includes('White wins')"));
     // The analysis has ended by itself.
     browser.wait(&format!("{RUN} === 'Analyse'"));
+    // Its number is rounded.
+    let rounded = browser.evaluate(
+        "import('/page/evalbar.js').then(({ EvalBar }) => { \
+           const place = document.createElement('div'); \
+           new EvalBar(place).show({ score: { cp: 26 }, wdl: { win: 0.5, draw: 0.3, loss: 0.2 } }, 'white'); \
+           return place.textContent; \
+         })",
+    );
+    assert_eq!(rounded, "0.3");
     // Clicking a line's third move appends the line to the game, up to that move.
     browser.click("#analyse-lines li button:nth-of-type(3)");
     browser.wait(&format!("{} === 8", count("#analyse-moves button")));
@@ -41,6 +50,15 @@ fn an_analysis_grows_and_its_lines_are_played() {
     browser.wait(&contains("#analyse-moves .variation", "3. Bc4"));
     browser.click("#analyse-promote");
     browser.wait(&contains("#analyse-moves .variation", "3. Bb5"));
+    // Several moves are not deleted by mistake.
+    browser.click("#analyse-moves .variation button");
+    browser.click("#analyse-delete");
+    browser.wait(&contains(
+        "dialog[open]",
+        "Delete Bb5 and everything after it?",
+    ));
+    browser.click("dialog[open] [value=yes]");
+    browser.wait(&format!("{} === 0", count("#analyse-moves .variation")));
     browser.click("#analyse-run");
     browser.click("#analyse-run");
     browser.wait(&format!("{RUN} === 'Analyse'"));
@@ -101,6 +119,10 @@ fn mistakes_are_explained_in_chess_terms() {
         (
             "4k2P/8/8/8/8/8/8/4K3 w - - 0 1",
             "A pawn cannot stand on the first or the last rank.",
+        ),
+        (
+            "[Variant \"Atomic\"]\n\n1. e4 e5",
+            "This is a game of “Atomic”, which has other rules than chess.",
         ),
         (
             "hello",

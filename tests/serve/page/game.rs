@@ -120,6 +120,7 @@ fn losing_a_game_needs_confirmation() {
     browser.click("#play-resign");
     browser.click("dialog[open] [value=yes]");
     browser.wait(&contains(STATUS, "You lose: resignation"));
+    assert_eq!(browser.evaluate("document.activeElement.id"), "play-review");
     browser.evaluate("document.querySelector('#play-kept').open = true");
     browser.click("#play-forget");
     browser.wait(&contains("dialog[open]", "Forget the game"));
@@ -147,6 +148,29 @@ fn clocks_opponents_and_colours_are_chosen() {
         browser.choose("#play-form", preset);
         browser.wait(&format!("{} === '{time}'", clock("mine")));
     }
+    // An invalid number keeps the game from starting only if it is used, and then it can be seen.
+    browser.choose("#play-form", "custom");
+    browser.fill("#play-form [name=minutes]", "200");
+    browser.choose("#play-form", "3+2");
+    let is_valid = "document.forms['play-form'].checkValidity()";
+    assert_eq!(browser.evaluate(is_valid), true);
+    let choose = |text: &str| {
+        format!(
+            "{{ const {{ player }} = document.forms['play-form'].elements; \
+             player.selectedIndex = [...player.options].findIndex((it) => it.text.startsWith('{text}')); \
+             player.dispatchEvent(new Event('change', {{ bubbles: true }})); }}"
+        )
+    };
+    browser.evaluate(&choose("A search"));
+    browser.fill("#play-form [name=nodes]", "0");
+    let is_open = "document.querySelector('#play-form details').open";
+    assert_eq!(browser.evaluate(is_open), false);
+    browser.click("#play-form .main");
+    browser.wait(&format!(
+        "{is_open} && document.activeElement.name === 'nodes'"
+    ));
+    browser.evaluate(&choose("as chosen above"));
+    browser.evaluate("document.querySelector('#play-form details').open = false");
     browser.choose("#play-form", "custom");
     browser.fill("#play-form [name=minutes]", "7");
     browser.wait(&format!("{} === '7:00'", clock("theirs")));

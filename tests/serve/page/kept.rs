@@ -14,8 +14,9 @@ const ENDGAME: &str = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
 
 /// Loads the page as another window does, which shares only the browser's storage.
 fn open_another_window(browser: &mut Browser, server: &Server, part: &str) {
+    // The page stores its game for this window when it is left.
+    browser.go(&format!("http://{}/docs", server.address));
     browser.evaluate("sessionStorage.clear()");
-    browser.go("about:blank");
     browser.go(&format!("http://{}/#{part}", server.address));
 }
 
@@ -131,6 +132,79 @@ fn what_is_stored_in_another_form_is_set_aside() {
     browser.assert_quiet();
 }
 
+/// Single values that are unreadable hinder nothing else, and are not overwritten.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn what_is_partly_unreadable_stays() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    let mistake = json!({
+        "fen": ENDGAME, "played": "Kd1", "facts": [], "due": 1, "solved": 0, "game": "A – B",
+        "best": { "moves": [{ "uci": "e2e4", "san": "e4" }], "evaluation": { "centipawns": 12 } },
+    });
+    let mut mistakes: [_; 4] = std::array::from_fn(|_| mistake.clone());
+    mistakes[0]["fen"] = json!("8/8/8");
+    mistakes[1]["best"]["moves"] = json!([]);
+    mistakes[2]["due"] = json!(1e99);
+    let mistakes = json!(mistakes).to_string();
+    let position = json!({"pgn": format!("[FEN \"{ENDGAME}\"]\n\n*\n"), "name": "", "date": 3});
+    let position = position.to_string();
+    let garbage = r#"{"pgn":"garbage","name":"mine","date":2}"#;
+    for (key, value) in [
+        ("settings", r#"{"a":1}"#),
+        ("analysis.1", r#"{"pgn":"1. e4 *","name":"","date":1e99}"#),
+        ("analysis.2", garbage),
+        ("analysis.3", &position),
+        ("mistakes", &mistakes),
+    ] {
+        let [key, value] = [key, value].map(|it| json!(it));
+        browser.evaluate(&format!("localStorage.setItem({key}, {value})"));
+    }
+    open_another_window(&mut browser, &server, "mistakes");
+    browser.wait(&contains("#mistakes-status", "a better move than Kd1"));
+    assert!(browser.text("#mistakes-count").contains("1 kept"));
+    browser.click("#settings-open");
+    browser.click("#settings .main");
+    browser.click("nav [href=\"#analyse\"]");
+    assert_eq!(browser.evaluate(KEPT), json!([ENDGAME, "mine"]));
+    browser.evaluate("document.querySelector('#analyse-kept').open = true");
+    browser.assert_quiet();
+    browser.click("#analyse-list li:last-child button");
+    browser.wait(&contains("#trouble", "cannot be opened"));
+    browser.type_move("analyse", "e4");
+    browser.wait(&format!("{KEPT}.length === 3"));
+    assert_eq!(browser.evaluate("localStorage['analysis.2']"), garbage);
+}
+
+/// A browser may refuse to store anything.
+#[test]
+#[ignore = "in a browser: runs in tools/test --all"]
+fn a_page_without_storage_plays() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    if server.get("/").body.contains("built without the board") {
+        crate::skip::skip("the board of the page (tools/setup fetches it by npm)");
+        return;
+    }
+    let source = "for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, \
+        { get() { throw new DOMException('denied', 'SecurityError'); } })";
+    browser.send(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({"source": source}),
+    );
+    browser.go(&format!("http://{}/#play", server.address));
+    browser.type_move("play", "e4");
+    browser.wait(&format!("{} === 2", moves("play")));
+    browser.click("nav [href=\"#analyse\"]");
+    browser.type_move("analyse", "e4");
+    browser.wait(&format!("{} === 1", moves("analyse")));
+    browser.assert_quiet();
+}
+
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
 fn a_finished_game_can_be_taken_back_and_is_kept() {
@@ -138,6 +212,11 @@ fn a_finished_game_can_be_taken_back_and_is_kept() {
     let Some(mut browser) = open(&server, "play") else {
         return;
     };
+    // Its day is tomorrow during most of the day.
+    browser.send(
+        "Emulation.setTimezoneOverride",
+        json!({"timezoneId": "Pacific/Kiritimati"}),
+    );
     browser.choose("#play-form", "3+2");
     browser.fill("#play-form [name=fen]", "6k1/R7/8/8/8/8/8/1R4K1 w - - 0 1");
     browser.type_move("play", "Rb8#");
@@ -161,6 +240,17 @@ fn a_finished_game_can_be_taken_back_and_is_kept() {
     );
     assert!(
         second.contains("1. Kf2") && second.ends_with("0-1\n"),
+        "{second}"
+    );
+    let today = browser.evaluate("new Date().toLocaleDateString('sv').replaceAll('-', '.')");
+    let [today, utc] = [
+        today,
+        browser.evaluate("new Date().toISOString().slice(0, 10).replaceAll('-', '.')"),
+    ]
+    .map(|it| it.as_str().unwrap().to_owned());
+    assert!(
+        second.contains(&format!("[Date \"{today}\"]"))
+            && second.contains(&format!("[UTCDate \"{utc}\"]")),
         "{second}"
     );
     let names = second
@@ -201,13 +291,35 @@ fn a_game_of_another_window_is_kept() {
     let games = browser.evaluate("JSON.parse(localStorage.games)");
     assert_eq!(games.as_array().unwrap().len(), 1, "{games}");
     assert!(games[0].as_str().unwrap().contains("1. d4 *"), "{games}");
+    // Another window plays on in this one's game, and this window is left later.
+    let goes_on = |uci: &str| {
+        format!(
+            "{{ const game = JSON.parse(localStorage.game); game.played.push('{uci}'); \
+             localStorage.game = JSON.stringify(game); }}"
+        )
+    };
+    browser.evaluate(&goes_on("h2h3"));
+    open_another_window(&mut browser, &server, "play");
+    browser.wait(&format!("{} === 6", moves("play")));
+    // This window plays another move than the other one, and takes it back.
+    browser.evaluate(&goes_on("g2g3"));
+    browser.type_move("play", "c3");
+    browser.wait(&format!("{} === 8", moves("play")));
+    browser.wait(&contains(STATUS, "Your move."));
+    browser.click("#play-back");
+    browser.wait(&format!("{} === 6", moves("play")));
+    let games = browser.evaluate("JSON.parse(localStorage.games)");
+    assert_eq!(games.as_array().unwrap().len(), 2, "{games}");
+    assert!(games[1].as_str().unwrap().contains("4. g3 *"), "{games}");
+    let stored = browser.evaluate("JSON.parse(localStorage.game).played.length");
+    assert_eq!(stored, 6);
     browser.assert_quiet();
 }
 
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
 fn a_failed_request_is_repeated() {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "play") else {
         return;
     };
@@ -220,13 +332,33 @@ fn a_failed_request_is_repeated() {
     browser.evaluate("window.fetch = window.answer");
     browser.click("#trouble button");
     browser.wait(&format!("{} === 2", moves("play")));
-    browser.click("nav [href=\"#analyse\"]");
-    browser.evaluate("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))");
-    browser.click("#analyse-run");
+    browser.wait(&contains(STATUS, "Your move."));
+    let fail = "window.failed = []; window.fetch = (path) => { \
+         window.failed.push(path); return Promise.reject(new TypeError('Failed to fetch')); }";
+    browser.evaluate(fail);
+    browser.click("#play-draw");
     browser.wait(&contains("#trouble", "The server does not answer"));
     browser.evaluate("window.fetch = window.answer");
     browser.click("#trouble button");
+    browser.wait(&format!(
+        "/declines|agreement/.test(document.querySelector('{STATUS}').textContent)"
+    ));
+    // Several requests fail, and are repeated together.
+    browser.click("nav [href=\"#analyse\"]");
+    let people = count("#people-chart path.line");
+    browser.wait(&format!("{people} > 0"));
+    browser.evaluate(fail);
+    browser.click("#analyse-run");
+    browser.wait(&contains("#trouble", "The server does not answer"));
+    browser.evaluate("document.querySelector('#people-chart').replaceChildren()");
+    browser.type_move("analyse", "e4");
+    for path in ["/v1/analyse", "/v1/people"] {
+        browser.wait(&format!("window.failed.includes('{path}')"));
+    }
+    browser.evaluate("window.fetch = window.answer");
+    browser.click("#trouble button");
     browser.wait(&format!("{} > 0", count("#analyse-lines b")));
+    browser.wait(&format!("{people} > 0"));
     browser.click("#analyse-run");
     browser.assert_quiet();
 }
@@ -239,11 +371,24 @@ fn an_analysis_is_played_on_and_a_played_game_analysed_where_it_stands() {
         return;
     };
     browser.load("1. e4 e5 2. Nf3");
+    // The form may hold anything, and the side to move is chosen.
+    browser.fill("#play-form [name=fen]", "8/8/8");
     browser.click("#analyse-play");
     browser.wait("location.hash.startsWith('#play/')");
-    browser.choose("#play-form", "black");
     browser.wait(&contains(STATUS, "Make a move to start."));
-    // The board is shown from Black's side, so the move is typed.
+    assert_eq!(browser.text("#play-fen-problem"), "");
+    let link = browser.evaluate("location.hash");
+    // A link that cannot be shown is only told, until the next one.
+    browser.evaluate("location.hash = 'play/8/8/8'");
+    browser.wait(&contains("#trouble", "cannot be shown"));
+    browser.evaluate(&format!(
+        "location.hash = 'play/{}'",
+        ENDGAME.replace(' ', "_")
+    ));
+    browser.wait("document.querySelector('#trouble').hidden");
+    browser.evaluate(&format!("location.hash = {link}"));
+    browser.wait("document.forms['play-form'].elements.color.value === 'black'");
+    // The board is shown from Black's side, so the move is typed. The next game has the usual side again.
     browser.type_move("play", "Nc6");
     browser.wait(&format!("{} === 2", moves("play")));
     assert_eq!(browser.evaluate("location.hash"), "#play");
@@ -254,5 +399,10 @@ fn an_analysis_is_played_on_and_a_played_game_analysed_where_it_stands() {
     browser.wait(&format!("{} === 2", moves("analyse")));
     let current = "document.querySelector('#analyse-moves [aria-current]').textContent";
     assert_eq!(browser.evaluate(current), "2… Nc6");
+    browser.click("nav [href=\"#play\"]");
+    browser.click("#play-new");
+    browser.click("dialog[open] [value=yes]");
+    let color = "document.forms['play-form'].elements.color.value";
+    browser.wait(&format!("{color} === 'white'"));
     browser.assert_quiet();
 }

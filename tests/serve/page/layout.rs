@@ -60,6 +60,21 @@ fn the_board_uses_every_screen() {
             browser.screen(width, height);
             assert_fits(&mut browser, part, [width, height, least]);
         }
+        // A message covers neither the board nor the clocks.
+        browser.screen(1366, 768);
+        browser.evaluate(
+            "dispatchEvent(new CustomEvent('trouble', { detail: { text: 'The server does not answer. '.repeat(3), \
+             retry() {} } }))",
+        );
+        let covered = browser.evaluate(
+            "(() => { const box = document.querySelector('#trouble').getBoundingClientRect(); \
+               return [...document.querySelectorAll('main:not([hidden]) :is(.board, .seat)')].filter((it) => { \
+                 const { left, right, top, bottom } = it.getBoundingClientRect(); \
+                 return left < box.right && right > box.left && top < box.bottom && bottom > box.top; \
+               }).map((it) => it.id); })()",
+        );
+        assert_eq!(covered, json!([]), "{part}");
+        browser.click("#trouble");
         browser.assert_quiet();
     }
 }

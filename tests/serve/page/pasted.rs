@@ -39,6 +39,10 @@ broken into several lines, because lines of PGN are short. } 1-0
     browser.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
     browser.click("#analyse-copy");
     browser.wait("window.copied");
+    browser.click("#analyse-copy");
+    let button = "document.querySelector('#analyse-copy').textContent";
+    browser.wait(&format!("{button} === 'Copied'"));
+    browser.wait(&format!("{button} === 'Copy PGN'"));
     let escaped = GAME.replace("\"good\"", "\\\"good\\\"");
     assert_eq!(browser.evaluate("window.copied"), json!(escaped));
     // The list shows signs and clocks.
@@ -79,11 +83,11 @@ fn one_of_several_games_is_chosen_with_or_without_tags() {
     for (text, names) in [
         (
             "1. e4 e5\n\n1. d4 d5 2. c4",
-            ["1. 1. e4 e5", "2. 1. d4 d5 2. c4"],
+            ["1: 1. e4 e5", "2: 1. d4 d5 2. c4"],
         ),
         (
             "[White \"A\"]\n\n1. e4 e5 *\n[White \"B\"]\n\n1. d4 d5 2. c4 *",
-            ["1. A – Black", "2. B – Black"],
+            ["1: A – Black", "2: B – Black"],
         ),
     ] {
         for form in ["#analyse-form", "#review-form"] {
@@ -105,6 +109,27 @@ fn one_of_several_games_is_chosen_with_or_without_tags() {
         browser.fill("#analyse-form [name=game]", "1");
         browser.wait(&format!("{SANS} === '1. d4 d5 2. c4'"));
     }
+    // A file may have nothing or too much.
+    browser.evaluate(
+        "window.choose = (text) => { \
+           const files = new DataTransfer(); \
+           files.items.add(new File([text], 'games.pgn')); \
+           const field = document.querySelector('#analyse-file'); \
+           field.files = files.files; \
+           field.dispatchEvent(new Event('change')); \
+         }",
+    );
+    browser.evaluate("window.choose(' ')");
+    browser.wait(&contains("#trouble", "The file is empty."));
+    browser.wait(&format!("{SANS} === '1. d4 d5 2. c4'"));
+    browser.evaluate("window.choose('1. e4 e5 *\\n\\n'.repeat(501))");
+    browser.wait(&contains(
+        "#trouble",
+        "Only the first 500 games are listed.",
+    ));
+    let listed = count("#analyse-form [name=game] option");
+    assert_eq!(browser.evaluate(&listed), 500);
+    browser.click("#trouble");
     browser.assert_quiet();
 }
 
@@ -149,6 +174,9 @@ fn a_fen_is_read_with_what_surrounds_it() {
         format!("“{fen}”"),
         "8/8/8/4k3/8/8/4P3/4K3 W - - - -".to_owned(),
         "8/8/8/4k3/8/8/4P3/4K3".to_owned(),
+        "8/8/8/4k3/8/8/4P3/4K3 w - - bm e4; id \"a b\";".to_owned(),
+        "https://www.chess.com/analysis?fen=8%2F8%2F8%2F4k3%2F8%2F8%2F4P3%2F4K3+w+-+-+0+1&flip=true"
+            .to_owned(),
         format!("https://lichess.org/analysis/{}", fen.replace(' ', "_")),
         format!(
             "https://lichess.org/analysis/standard/{}?color=white",
@@ -166,13 +194,16 @@ fn a_fen_is_read_with_what_surrounds_it() {
         assert_eq!(browser.text("#analyse-problem"), "", "{text}");
         assert_eq!(browser.evaluate(&hash), true, "{text}");
     }
+    browser.load("startpos moves e2e4");
+    browser.wait(&format!("{SANS} === '1. e4'"));
+    assert_eq!(browser.text("#analyse-problem"), "");
     // A link to no part of the page only says so.
     browser.go(&format!("http://{}/#nonsense/x", server.address));
     browser.wait(&contains("#trouble", "no “nonsense”"));
     assert_eq!(browser.text("#play-fen-problem"), "");
 }
 
-/// A draw by repetition has to be claimed, so the position can still be analysed.
+/// A draw by threefold repetition has to be claimed, so the position can still be analysed.
 #[test]
 #[ignore = "in a browser: runs in tools/test --all"]
 fn a_claimable_draw_is_analysed() {
@@ -180,6 +211,12 @@ fn a_claimable_draw_is_analysed() {
     let Some(mut browser) = open(&server, "analyse") else {
         return;
     };
+    let over = "the game is over by fivefold repetition.";
+    browser.load(&"Nf3 Nf6 Ng1 Ng8 ".repeat(4));
+    browser.wait(&contains("#analyse-status", over));
+    browser.load("4k3/8/8/8/8/8/4P3/4K3 w - - 150 100");
+    let over = "The game is over by seventy-five moves.";
+    browser.wait(&contains("#analyse-status", over));
     browser.load("1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8");
     browser.wait(&contains(
         "#analyse-status",

@@ -114,7 +114,7 @@ impl Process {
         }
         self.failures += u32::from(!was_ended_by_others(status));
         let (name, log) = (&self.work.name, self.work.log.display());
-        if status.code() == Some(FINAL.into()) {
+        if status.code() == Some(FINAL) {
             let reason = last.strip_prefix("error: ").unwrap_or(&last);
             bail!("{name}: {reason} ({log})");
         }

@@ -33,7 +33,7 @@ esac
 
 # The exit statuses of a worker whose restart would fail again, and of one that was told to stop.
 FINAL, STOPPED = (
-    int(re.search(rf"pub const {name}: u8 = (\d+);", (ROOT / "src/cycle/ending.rs").read_text())[1])
+    int(re.search(rf"pub const {name}: i32 = (\d+);", (ROOT / "src/cycle/ending.rs").read_text())[1])
     for name in ("FINAL", "STOPPED")
 )
 

@@ -117,6 +117,12 @@ impl Browser {
 
     /// Sends a command; returns its result.
     pub fn send(&mut self, method: &str, parameters: Value) -> Value {
+        let result = self.ask(method, parameters);
+        result.unwrap_or_else(|message| panic!("{method}: {message}"))
+    }
+
+    /// Sends a command; returns its result, or the message that it failed.
+    fn ask(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.sent += 1;
         let mut command = json!({"id": self.sent, "method": method, "params": parameters});
         if let Some(session) = &self.session {
@@ -132,8 +138,10 @@ impl Browser {
             assert_eq!(message.pop(), Some(0), "the browser has exited");
             let mut message: Value = serde_json::from_slice(&message).unwrap();
             if message["id"] == self.sent {
-                assert!(message.get("error").is_none(), "{method}: {message}");
-                return message["result"].take();
+                return match message.get("error") {
+                    None => Ok(message["result"].take()),
+                    Some(_) => Err(message),
+                };
             }
             self.hear(&message);
         }
@@ -155,13 +163,20 @@ impl Browser {
 
     /// Returns the value of an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
+        let value = self.value(expression);
+        value.unwrap_or_else(|message| panic!("{expression}: {message}"))
+    }
+
+    /// Returns the value of an expression in the page, or the message that there is none, as when the
+    /// page is loaded anew meanwhile.
+    fn value(&mut self, expression: &str) -> Result<Value, Value> {
         let parameters = json!({
             "expression": expression, "awaitPromise": true, "returnByValue": true,
         });
-        let mut result = self.send("Runtime.evaluate", parameters);
+        let mut result = self.ask("Runtime.evaluate", parameters)?;
         let failure = result.get("exceptionDetails");
         assert!(failure.is_none(), "{expression}: {failure:?}");
-        result["result"]["value"].take()
+        Ok(result["result"]["value"].take())
     }
 
     /// Waits until an expression is truthy.
@@ -172,11 +187,15 @@ impl Browser {
     /// Waits this long until an expression is truthy.
     pub fn wait_within(&mut self, patience: Duration, expression: &str) {
         let begun = Instant::now();
-        while !self
-            .evaluate(&format!("!!({expression})"))
-            .as_bool()
-            .unwrap()
-        {
+        let condition = format!("!!({expression})");
+        loop {
+            match self.value(&condition) {
+                Ok(value) if value == json!(true) => return,
+                Err(message) if !message.to_string().contains("navigated") => {
+                    panic!("{expression}: {message}")
+                }
+                _ => {}
+            }
             let page = || "document.body.innerText.slice(0, 1500)";
             if begun.elapsed() > patience {
                 let page = self.evaluate(page());

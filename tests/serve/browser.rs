@@ -167,8 +167,8 @@ impl Browser {
         value.unwrap_or_else(|message| panic!("{expression}: {message}"))
     }
 
-    /// Returns the value of an expression in the page, or the message that there is none, as when the
-    /// page is loaded anew meanwhile.
+    /// Returns the value of an expression in the page, or the browser's message if it has no value,
+    /// for example because the page was reloaded meanwhile.
     fn value(&mut self, expression: &str) -> Result<Value, Value> {
         let parameters = json!({
             "expression": expression, "awaitPromise": true, "returnByValue": true,

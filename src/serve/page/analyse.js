@@ -31,8 +31,8 @@ const board = new Board(at("board"), { play, typed: at("typed") });
 const bar = new EvalBar(at("bar"));
 const moves = new MoveList(at("moves"), { choose: studying.choose, about: marked });
 
-/** The reciprocal of the shortest search, in seconds, whose rate is shown. */
-const FASTEST = 20;
+/** The shortest search, in seconds, whose rate is shown. */
+const SHORTEST = 0.05;
 
 /** Stops the running analysis. */
 let running;
@@ -108,7 +108,7 @@ function showKnown() {
 function showUpdate(update, node) {
   const { lines, turn, nodes, depth, nps, statistics } = update;
   // The rate of an answer without a search says nothing.
-  const rate = nps === undefined || nps > FASTEST * nodes ? "" : `, ${number(nps)}/s`;
+  const rate = nps === undefined || nodes < SHORTEST * nps ? "" : `, ${number(nps)}/s`;
   at("info").textContent = t("depth {depth}, {nodes} nodes", { depth, nodes: number(nodes) }) + rate;
   showLines(at("lines"), update, node.position.fullmoves, playLine);
   if (lines.length) bar.show(lines[0], turn);
